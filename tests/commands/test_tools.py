@@ -172,3 +172,24 @@ def test_what_an_address_gives_is_looked_at(tmp_path):
         ):
             done = do(tmp_path, "tools", f"{url}/{name}", code=2)
             assert said in done.stderr
+
+
+@pytest.mark.parametrize("chosen", ["recipe", "folder"])
+def test_a_name_of_a_package_and_of_something_else_is_told(tmp_path, chosen):
+    data = 'def rain(city): "Say if it rains."'
+    if chosen == "recipe":
+        (tmp_path / "recipes").mkdir()
+        text = "name: rain\nsources: [{type: python, folder: here/rain}]"
+        (tmp_path / "recipes" / "yaml.yaml").write_text(text)
+        (tmp_path / "recipes" / "here" / "rain").mkdir(parents=True)
+        (tmp_path / "recipes" / "here" / "rain" / "__init__.py").write_text(data)
+    else:
+        (tmp_path / "yaml").mkdir()
+        (tmp_path / "yaml" / "__init__.py").write_text(data)
+    done = do(tmp_path, "tools", "yaml", "--json")
+    assert len(names(done)) == 1
+    assert chosen in done.stderr
+    assert "python:yaml" in done.stderr
+    both = do(tmp_path, "tools", "python:yaml", "--json")
+    assert "yaml.safe_load" in names(both)
+    assert "give python:json" not in do(tmp_path, "tools", "json", "--json").stderr

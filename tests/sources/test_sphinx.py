@@ -1,7 +1,14 @@
 import pytest
 
 from tests.corpus_files import CORPUS, check_expected
-from tests.sources.sphinx_server import PAGE, SiteServer, copy_site, described
+from tests.sources.sphinx_server import (
+    PAGE,
+    SiteServer,
+    copy_site,
+    described,
+    signed,
+    write_inventory,
+)
 from toolbank.sources.collect import collect_tools
 from toolbank.sources.sphinx.crawl import count, crawl_site
 from toolbank.sources.sphinx.settings import SphinxSource
@@ -35,6 +42,44 @@ def test_objects_of_a_site_are_read_as_expected(site, tmp_path, update_corpus):
     check_expected(expected, found, update=update_corpus)
     counted = info["aliases"] + sum(info["left_out"].values())
     assert info["objects"] == len(tools) + counted == 16
+
+
+def test_the_bases_of_a_class_are_no_parameters(tmp_path):
+    bases = {
+        "Feed": ("title",),
+        "Rss": ("Feed",),
+        "Broken": ("Feed", "OSError"),
+        "Bag": ("dict",),
+        "Key": ("Feed", "type"),
+        "Told": ("Feed",),
+    }
+    fields = '<dl class="field-list"><dt>Parameters</dt><dd><p><strong>Feed</strong> - One.</p></dd></dl>'
+    page = PAGE.format(
+        "".join(
+            described(
+                f"a.{name}",
+                fields if name == "Told" else "<p>One.</p>",
+                signed(*of),
+                "class",
+            )
+            for name, of in bases.items()
+        )
+    )
+    (tmp_path / "api.html").write_text(page, "utf-8")
+    write_inventory(
+        tmp_path, [("py:class", f"a.{name}", "api.html#$") for name in bases]
+    )
+    with SiteServer(tmp_path) as server:
+        result = crawl_site(SphinxSource(base_url=server.url), tmp_path / "cache")
+    found = {tool.name: [*tool.parameters["properties"]] for tool in result.tools}
+    assert found == {
+        "a.Feed": ["title"],
+        "a.Rss": [],
+        "a.Broken": [],
+        "a.Bag": [],
+        "a.Key": ["Feed", "type"],
+        "a.Told": ["Feed"],
+    }
 
 
 def test_a_page_that_would_take_minutes_is_named(site, tmp_path):

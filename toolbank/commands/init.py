@@ -23,7 +23,7 @@ from toolbank.llm.config import find_grants
 from toolbank.requests.write.config import GenerateConfig
 from toolbank.run.recipe import SCHEMA_FILE, Recipe, recipe_schema
 from toolbank.sources import SOURCES
-from toolbank.sources.collect import recognise
+from toolbank.sources.collect import describe_package, recognise
 from toolbank.sources.kind import SourceConfig, ToolCollection
 from toolbank.system.consent import explain_missing, find_missing
 from toolbank.system.errors import InputError
@@ -375,6 +375,8 @@ def init(
     )
     if source and found:
         echo(describe_source(source, found, path))
+        for line in describe_package(api or name):
+            echo(line)
     if not (named or dataset):
         echo(
             f"No file, folder or installed package is called {called}, so the recipe has no "

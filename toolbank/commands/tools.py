@@ -7,6 +7,7 @@ import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -19,7 +20,7 @@ from toolbank.datasets import DATASETS
 from toolbank.run.folder import RunFolder
 from toolbank.run.recipe import load_recipe
 from toolbank.run.stages.sources import SourcesStage, kept_tools
-from toolbank.sources.collect import collect_tools, recognise
+from toolbank.sources.collect import collect_tools, describe_package, recognise
 from toolbank.sources.kind import SourceConfig, ToolCollection
 from toolbank.system.folders import is_run_folder
 from toolbank.system.numbers import count
@@ -86,7 +87,8 @@ def describe_left_out(collected: ToolCollection) -> Iterator[str]:
     for source in collected.info.get("sources", ()):
         examples = source.get("left_out_examples", {})
         for reason, number in source.get("left_out", {}).items():
-            if any(reason in line for line in lines):
+            what = reason.removeprefix("kind ")
+            if any(what in line for line in lines):
                 continue
             names = ", ".join(map(str, examples.get(reason, ())))
             yield (
@@ -107,10 +109,12 @@ def read_given(text: str) -> ToolCollection:
     """
     path = Path(text)
     if is_run_folder(path):
-        return kept_tools(RunFolder(path))
-    if _is_recipe(path, text):
-        return _read_recipe(text)
-    return read_source(recognise(text))
+        read, chosen = kept_tools(RunFolder(path)), "run"
+    elif _is_recipe(path, text):
+        read, chosen = _read_recipe(text), "recipe"
+    else:
+        read, chosen = read_source(recognise(text)), ""
+    return replace(read, notes=(*describe_package(text, chosen), *read.notes))
 
 
 def read_source(source: SourceConfig) -> ToolCollection:

@@ -364,6 +364,22 @@ def recognise(text: str) -> SourceConfig:
     raise InputError(f"{_show(location)}: {said}. Give one of these: {list_choices()}.")
 
 
+def describe_package(text: str, chosen: str = "") -> Iterator[str]:
+    """Say how to read an installed package whose name was read as something else.
+
+    `chosen` says what it was read as, such as "recipe"; by default the folder of that name.
+    """
+    path = Location(text).path
+    chosen = chosen or ("folder" if path and path.is_dir() else "")
+    asked = f"python:{text}"
+    source = SOURCES.load("python").recognise(Location(asked)) if chosen else None
+    if source is not None and not (path and path.resolve() in source_places([source])):
+        yield (
+            f"{text} is a {chosen}, and also an installed package. This reads the {chosen}; to read "
+            f"the package, give {asked}"
+        )
+
+
 def list_choices() -> str:
     """List what the kinds accept, in one line.
 

@@ -58,6 +58,38 @@ class Documented:
         return Tool(name=name, kind=kind, source=source, **content)
 
 
+_CLOSE_COLON = re.compile(
+    r"(?P<names>\*{0,2}\w+(?:\s*,\s*\*{0,2}\w+)*):\s*(?P<type>\S.*)", re.S
+)
+_NAME = re.compile(r"(?!None\b)\*{0,2}[^\W\d][\w.$@\[\]-]*")
+
+
+def read_entry(
+    header: str, classifier: str = "", description: str = ""
+) -> list[Parameter]:
+    """Return a parameter for each name of an entry such as "x1, x2=0 : array_like".
+
+    numpydoc takes "copy: bool", without a blank before the colon, for a name.
+    """
+    if close := _CLOSE_COLON.fullmatch(header.strip()):
+        header = close["names"]
+        classifier = " : ".join(filter(None, (close["type"], classifier)))
+    parameters: list[Parameter] = []
+    for one in re.split(r"\s*,\s*", header):
+        name, has_default, default = one.strip("`: ").partition("=")
+        if _NAME.fullmatch(name := name.strip()):
+            parameters.append(
+                Parameter(
+                    name,
+                    classifier,
+                    description,
+                    default=literal_or_none(default),
+                    required=False if has_default else None,
+                )
+            )
+    return parameters
+
+
 def split_summary(paragraph: str) -> tuple[str, str]:
     """Split a first paragraph into the summary, its first sentence if it is long, and the rest."""
     line = " ".join(paragraph.split())
@@ -78,6 +110,22 @@ class Signature:
     parameters: tuple[Parameter, ...] = ()
 
 
+# Cython writes "int x", "double[:] y not None" and "ndarray[double] z".
+_TYPED = re.compile(
+    r"(?P<type>[A-Za-z_][\w.]*(?: \w+)*(?:\[[^\]]*\])?)\s+\*?(?!None\b)(?P<name>[^\W\d]\w*)"
+    r"(?:\s+(?:not|or)\s+None)?"
+)
+_C_TYPES = {
+    **dict.fromkeys(
+        ("long", "size_t", "ssize_t", "Py_ssize_t", "unsigned int", "long long"), "int"
+    ),
+    "double": "float",
+    "bint": "bool",
+    "unicode": "str",
+    "object": "",
+}
+
+
 def read_signature(line: str) -> Signature:
     """Read a signature such as "f([start,] stop, out=None[, dtype])"; empty for other text."""
     match = re.search(r"\(.*\)", line[:_MAX_SIGNATURE], re.S)
@@ -87,7 +135,10 @@ def read_signature(line: str) -> Signature:
     names: set[str] = set()
     for text, is_bracketed in _arguments(match[0][1:-1]):
         name, has_default, default = (part.strip() for part in text.partition("="))
-        name, _, annotation = (part.strip() for part in name.partition(":"))
+        if typed := _TYPED.fullmatch(name):
+            name, annotation = typed["name"], _C_TYPES.get(typed["type"], typed["type"])
+        else:
+            name, _, annotation = (part.strip() for part in name.partition(":"))
         if not re.fullmatch(r"\*{0,2}[^\W\d]\w*", name) or name in names:
             continue
         names.add(name)
@@ -101,6 +152,32 @@ def read_signature(line: str) -> Signature:
         )
     text = " ".join(match[0][1:-1].split())
     return Signature(f"({text})", tuple(parameters))
+
+
+_SELF = re.compile(
+    r"\s*(?:[\w.\[\]]+ )?_*(?P<name>self|cls|mcs|klass)(?![\w=]).*", re.S
+)
+
+
+def without_self(signature: Signature, *, is_method: bool) -> Signature:
+    """Return a signature without the instance or class that a method is called on.
+
+    `self` is no parameter of functions and classes, either: compiled ones are documented with it.
+    """
+    text, depth = signature.text, 0
+    ends: list[int] = []
+    for position, character in enumerate(text):
+        depth += (character in "([{") - (character in ")]}")
+        if not depth or (depth == 1 and character == ","):
+            ends.append(position)
+    end = ends[0] if ends else 0
+    found = _SELF.fullmatch(text[1:end])
+    if not (signature.parameters and found):
+        return signature
+    if not (is_method or found["name"] == "self"):
+        return signature
+    rest = re.sub(r"^,?\s*(?:/\s*,?\s*)?", "", text[end:])
+    return Signature(f"({rest}", signature.parameters[1:])
 
 
 def _arguments(text: str) -> list[tuple[str, bool]]:

@@ -129,14 +129,20 @@ def _places(config: PythonSource) -> tuple[Path, ...]:
     return package_places(config.api_name)
 
 
+_LEAD = "python:"
+"""Precedes the name of a package that is also that of a recipe or a folder."""
+
+
 def _recognise(location: Location) -> PythonSource | None:
     if location.text and location.path is not None and location.path.is_dir():
         from toolbank.sources.python.folder_files import has_source
 
         return PythonSource(folder=location.path) if has_source(location.path) else None
-    is_name = all(part.isidentifier() for part in location.text.split("."))
-    if location.path is None and is_name and package_places(location.text):
-        return PythonSource(package=location.text)
+    name = location.text.removeprefix(_LEAD)
+    is_asked = name != location.text or location.path is None
+    is_name = all(part.isidentifier() for part in name.split("."))
+    if is_asked and is_name and package_places(name):
+        return PythonSource(package=name)
     return None
 
 
@@ -146,5 +152,6 @@ KIND = SourceKind(
     _content_id,
     places=_places,
     recognise=_recognise,
-    takes="the import name of an installed package, or a folder of Python source",
+    takes="the import name of an installed package (python:NAME if there is a file, folder or "
+    "recipe of that name), or a folder of Python source",
 )

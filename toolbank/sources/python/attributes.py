@@ -18,9 +18,6 @@ from typing import Any
 
 from toolbank.bank.records import ToolKind
 
-NO_API = frozenset({"tests", "test", "conftest", "setup"})
-"""Names of modules that are not part of a package's API."""
-
 _SCALARS = (int, float, complex, str, bytes)
 _CONTAINERS = (dict, list, tuple, set, frozenset, *_SCALARS)
 _TYPE_MODULES = frozenset({"types", "typing", "typing_extensions"})
@@ -37,20 +34,43 @@ def kind_of(value: Any, package: str) -> ToolKind | None:
     if isinstance(value, _CONTAINERS) or value is None:
         return None
     home = type(value).__module__.partition(".")[0]
-    if callable(value) and home not in _TYPE_MODULES and _is_named(value):
+    is_own = is_within(home, package)
+    if callable(value) and home not in _TYPE_MODULES and (is_own or _is_named(value)):
         return "function"
     is_data = hasattr(type(value), "__float__") or hasattr(type(value), "__int__")
-    is_own = home == package.partition(".")[0]
     if is_own and hasattr(type(value), "__getitem__") and not is_data:
         return "object"
     return None
 
 
+def text_of(value: Any, attribute: str) -> str:
+    """Return an attribute that is a string, or ""."""
+    try:
+        text = getattr(value, attribute, "")
+    except Exception:  # an attribute of an instance may be computed
+        return ""
+    return text if isinstance(text, str) else ""
+
+
+def is_instance_of(value: Any, package: str) -> bool:
+    """Whether an object is an instance of a class of a package, and no number, text or enum."""
+    is_other = inspect.isclass(value) or inspect.ismodule(value)
+    if is_other or inspect.isroutine(value) or isinstance(value, _CONTAINERS):
+        return False
+    cls = type(value)
+    return (
+        is_within(cls.__module__ or "", package)
+        and cls.__module__.partition(".")[0] != "builtins"
+        and not _is_scalar(cls)
+        and not issubclass(cls, enum.Enum)
+    )
+
+
 def own_docstring(value: Any, kind: ToolKind) -> str:
     """Return an object's docstring, or "".
 
-    A method inherits its docstring, and a function may have it on an overload. A class does not
-    inherit it, but uses that of its own `__init__`.
+    A method inherits its docstring, and a function may have it on an overload, or on the `__call__`
+    of its class. A class does not inherit it, but uses that of its own `__init__`.
     """
     try:
         if kind == "class":
@@ -58,6 +78,10 @@ def own_docstring(value: Any, kind: ToolKind) -> str:
             text = text or getattr(value.__dict__.get("__init__"), "__doc__", None)
         elif kind in ("function", "method", "property"):
             text = inspect.getdoc(value) or _overload_docstring(value)
+            if kind == "function" and not (
+                inspect.isroutine(value) or _is_named(value)
+            ):
+                text = text_of(type(value).__call__, "__doc__") or text
         else:
             text = getattr(value, "__doc__", None)
     except Exception:  # a foreign descriptor may raise anything
@@ -66,14 +90,19 @@ def own_docstring(value: Any, kind: ToolKind) -> str:
 
 
 def belongs_to(value: Any, path: str, module: ModuleType, package: str) -> bool:
-    """Whether a module without `__all__` defines an object, itself or in a private module."""
+    """Whether a module without `__all__` defines an object; a package has all of its modules."""
     if inspect.ismodule(value):
         return value.__name__ == path
     home = _home(value)
-    if not is_within(home, package):
-        return False
+    is_package = hasattr(module, "__path__")
+    return is_within(home, package) and (is_package or home == module.__name__)
+
+
+def is_of_private_module(value: Any, package: str) -> bool:
+    """Whether a private module of a package defines an object."""
+    home = "" if inspect.ismodule(value) else _home(value)
     is_private = any(part.startswith("_") for part in home.split("."))
-    return hasattr(module, "__path__") or is_private or home == module.__name__
+    return is_private and is_within(home, package)
 
 
 def is_foreign(value: Any, package: str, is_root: bool) -> bool:
@@ -113,9 +142,11 @@ def _is_scalar(cls: type) -> bool:
 
 def _is_named(instance: Any) -> bool:
     """Whether a callable instance has a name or docstring other than its type's."""
-    if isinstance(getattr(instance, "__name__", None), str):
+    if text_of(instance, "__name__"):
         return True
-    return getattr(instance, "__doc__", None) is not type(instance).__doc__
+    return (
+        inspect.getattr_static(instance, "__doc__", None) is not type(instance).__doc__
+    )
 
 
 def _home(value: Any) -> str:

@@ -12,8 +12,12 @@ from typing import Any
 from numpydoc.docscrape import NumpyDocString
 
 from toolbank.bank.records import RaisedException, ReturnValue, SeeAlso, VersionNote
-from toolbank.sources.documented import VERSION_CHANGES, Documented, split_summary
-from toolbank.sources.typetext import Parameter
+from toolbank.sources.documented import (
+    VERSION_CHANGES,
+    Documented,
+    read_entry,
+    split_summary,
+)
 
 _DROPPED = (
     "versionadded|versionchanged|versionremoved|index|plot|image|figure|currentmodule|"
@@ -128,14 +132,17 @@ def _paragraph(text: str) -> str:
     return " ".join(body.split())
 
 
+_TITLES = (
+    "Args|Arguments|Parameters|Keyword Args|Keyword Arguments|Returns|Return|"
+    "Yields|Raises|Examples?|Notes?|Attributes|Todo|References|See Also|Warnings?"
+)
 _HEADER = re.compile(
-    r"^(?P<title>Args|Arguments|Parameters|Keyword Args|Keyword Arguments|Returns|Return|"
-    r"Yields|Raises|Examples?|Notes?|Attributes|Todo|References|See Also|Warnings?):[ \t]*$\n"
-    r"(?=(?:[ \t]*\n)*[ \t]+\S)",
+    rf"^(?P<title>{_TITLES}):[ \t]*$\n(?=(?:[ \t]*\n)*[ \t]+\S)",
     re.M,
 )
 _ENTRY = re.compile(
-    r"(?P<name>\*{0,2}\w+)\s*(?:\((?P<type>[^()]*(?:\([^()]*\)[^()]*)*)\))?\s*:\s*(?P<text>.*)",
+    r"(?P<name>\*{0,2}\w+(?:=[^\s(:]+)?)\s*"
+    r"(?:\((?P<type>[^()]*(?:\([^()]*\)[^()]*)*)\))?\s*:\s*(?P<text>.*)",
     re.S,
 )
 _RAISED = re.compile(r"(?P<type>[\w.]+(?:\s*,\s*[\w.]+)*)\s*:\s+(?P<text>.+)", re.S)
@@ -156,13 +163,12 @@ def read_google(text: str) -> tuple[Documented, str]:
         bodies.setdefault(title, textwrap.dedent(text[match.end() : position]).strip())
     prose.append(text[position:])
     parameters = [
-        Parameter(
-            name=entry["name"],
-            classifier=inline(entry["type"] or ""),
-            description=plain_line(entry["text"]),
-        )
+        parameter
         for title in ("arg", "argument", "parameter", "keyword arg", "keyword argument")
         for entry in _entries(bodies.get(title, ""))
+        for parameter in read_entry(
+            entry["name"], inline(entry["type"] or ""), plain_line(entry["text"])
+        )
     ]
     returned = bodies.get("return") or bodies.get("yield")
     documented = Documented(
@@ -211,11 +217,14 @@ def _returned(body: str) -> ReturnValue:
 
 
 _FIELD = re.compile(
-    r"^:(?P<kind>param|parameter|arg|argument|keyword|kwarg|type|returns?|rtype|raises?)"
+    r"^[:@](?P<kind>param|parameter|arg|argument|key|keyword|kwarg|kwparam|type|returns?|rtype"
+    r"|yields?|raises?|except|exception|i?var|cvar|vartype|meta)"
     r"(?P<argument>[ \t][^:\n]*)?:(?P<text>.*(?:\n(?:[ \t]+\S.*|[ \t]*(?=\n[ \t]+\S)))*)",
     re.M,
 )
-_NAMED = frozenset({"param", "parameter", "arg", "argument", "keyword", "kwarg"})
+_NAMED = frozenset(
+    {"param", "parameter", "arg", "argument", "key", "keyword", "kwarg", "kwparam"}
+)
 
 
 def read_fields(text: str) -> tuple[Documented, str]:
@@ -233,19 +242,20 @@ def read_fields(text: str) -> tuple[Documented, str]:
                 types.setdefault(words[-1], " ".join(words[:-1]))
         elif field["kind"] == "type" and words:
             types.setdefault(words[-1], inline(line))
-        elif field["kind"].startswith("raise"):
+        elif field["kind"].startswith(("raise", "except")):
             raised.append(
                 RaisedException(type=inline(" ".join(words)), description=line)
             )
-        elif field["kind"].startswith("return"):
+        elif field["kind"].startswith(("return", "yield")):
             returned = returned or line
         elif field["kind"] == "rtype":
             returned_type = returned_type or line
     value = ReturnValue(type=returned_type, description=returned)
     documented = Documented(
         parameters=tuple(
-            Parameter(name=name, classifier=types.get(name, ""), description=line)
+            parameter
             for name, line in described.items()
+            for parameter in read_entry(name, types.get(name, ""), line)
         ),
         returns=(value,) if returned or returned_type else (),
         raises=tuple(raised),
@@ -288,9 +298,6 @@ def _owners(before: str, depth: int, parameters: Set[str]) -> list[str]:
 
 _UNDERLINED = re.compile(r"^(?P<title>\S.*)\n(?:-{3,}|={3,})[ \t]*$", re.M)
 _SIGNATURE = re.compile(r"[\w., ]*[\w.]\(.*\)(?:\s*->.*)?", re.S)
-_CLOSE_COLON = re.compile(
-    r"(?P<names>\*{0,2}\w+(?:\s*,\s*\*{0,2}\w+)*):\s*(?P<type>.*)", re.S
-)
 _SAYS_DEPRECATED = re.compile(r"(?:[\w.]+ (?:is|was|has been) )?deprecated\b", re.I)
 
 
@@ -299,7 +306,7 @@ def read_docstring(text: str | None) -> Documented:
 
     If numpydoc's parser fails, each section is read by itself, and only broken ones are lost.
     """
-    text = inspect.cleandoc(text or "")
+    text = _clean(text or "")
     if not text:
         return Documented()
     text = _untitled(text)
@@ -322,6 +329,25 @@ def read_docstring(text: str | None) -> Documented:
         deprecated=deprecated,
         versions=tuple(read_version_notes(text, names)),
     )
+
+
+def is_marked_private(text: str) -> bool:
+    """Whether a docstring says `:meta private:`."""
+    return re.search(r"^[ \t]*:meta private:", text, re.M) is not None
+
+
+def _clean(text: str) -> str:
+    """Remove the common indentation, except that of lines that belong to a section or field.
+
+    Such lines are no common indentation if the first line is "Args:" or ":param x: ...".
+    """
+    cleaned = inspect.cleandoc(text)
+    first, _, rest = cleaned.partition("\n")
+    begins = re.match(rf"(?:{_TITLES}):[ \t]*$|:\w[^`]*:", first)
+    follows = rest.lstrip("\n")[:1]
+    if not begins or follows in ("", " ", ":", "-", "="):
+        return cleaned
+    return inspect.cleandoc(f"\n{text.lstrip()}")
 
 
 def _untitled(text: str) -> str:
@@ -384,7 +410,9 @@ def _from_sections(sections: dict[str, Any]) -> Documented:
     parameters = [
         parameter
         for entry, description in entries("Parameters", "Other Parameters")
-        for parameter in _parameters(entry, description)
+        for parameter in read_entry(
+            entry.name.replace("\\", ""), inline(entry.type), description
+        )
     ]
     returns = [
         ReturnValue(
@@ -404,22 +432,6 @@ def _from_sections(sections: dict[str, Any]) -> Documented:
         examples="\n".join(sections.get("Examples") or ()).strip(),
         see_also=_see_also(sections.get("See Also") or ()),
     )
-
-
-def _parameters(entry: Any, description: str) -> list[Parameter]:
-    """One parameter for each name of an entry such as "x1, x2 : array_like".
-
-    numpydoc's parser takes "copy: bool", without a blank before the colon, for a name.
-    """
-    header, classifier = entry.name.replace("\\", ""), entry.type
-    if close := _CLOSE_COLON.fullmatch(header):
-        header = close["names"]
-        classifier = " : ".join(filter(None, (close["type"], classifier)))
-    return [
-        Parameter(name=name, classifier=inline(classifier), description=description)
-        for name in re.split(r"\s*,\s*", header)
-        if re.fullmatch(r"\*{0,2}\w+", name)
-    ]
 
 
 def _see_also(entries: Sequence[Any]) -> tuple[SeeAlso, ...]:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import ast
 import logging
 import re
-from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeGuard, cast
@@ -18,16 +17,22 @@ from toolbank.bank.bank import SkipCounter
 from toolbank.bank.records import Tool, ToolKind
 from toolbank.sources.documented import Signature, read_signature
 from toolbank.sources.kind import ToolCollection
-from toolbank.sources.python.docstring import read_docstring
-from toolbank.sources.python.folder_files import find_broken, find_roots, is_api
+from toolbank.sources.python.docstring import is_marked_private, read_docstring
+from toolbank.sources.python.exports import ModuleExports, read_exports
+from toolbank.sources.python.folder_files import NO_API, find_broken, find_roots
 from toolbank.sources.python.settings import (
+    EXCLUDED,
     Kind,
     PackageScope,
     PythonSource,
     describe_left_out,
 )
-from toolbank.sources.python.walk import make_tool, rank_path
-from toolbank.sources.site import covers
+from toolbank.sources.python.walk import (
+    MARKED_PRIVATE,
+    PROPERTY,
+    make_tool,
+    rank_path,
+)
 from toolbank.sources.typetext import (
     Parameter,
     is_literal,
@@ -197,28 +202,119 @@ def _list_values(found: griffe.Class) -> str:
     return f"Literal[{', '.join(values)}]" if are_literal else ""
 
 
-GriffeObject = griffe.Class | griffe.Function
+GriffeObject = griffe.Class | griffe.Function | griffe.Module
 GriffeMember = GriffeObject | griffe.Attribute
 
 
+@dataclass
+class PublicSource:
+    """An object in a folder and its public names, best first.
+
+    `is_private` and `is_deep` mean what they do for a `PublicObject`. An instance of a class takes
+    the arguments of `call` and, without documentation of its own, has its text or the class's.
+    """
+
+    value: GriffeMember
+    names: list[str] = field(default_factory=list)
+    is_private: bool = False
+    is_deep: bool = True
+    instance_of: griffe.Class | None = None
+    call: griffe.Function | None = None
+
+
 def find_public(
-    root: griffe.Module, scope: PackageScope
-) -> dict[str, tuple[GriffeObject, list[str]]]:
-    """Return the public classes and functions of a package or module with names, best first.
+    root: griffe.Module, scope: PackageScope, left_out: SkipCounter
+) -> dict[str, PublicSource]:
+    """Return the public objects of a package or module by the place of their definition.
 
     A name is public by the rules of `walk_package`. The best name is the shortest, and among these
     the one nearest to the definition.
     """
-    names: defaultdict[str, list[str]] = defaultdict(list)
-    found: dict[str, GriffeObject] = {}
-    for name, value in _walk(root, scope):
-        found[value.path] = value
-        if name not in names[value.path]:
-            names[value.path].append(name)
-    return {
-        path: (value, sorted(names[path], key=partial(_rank, path)))
-        for path, value in sorted(found.items())
-    }
+    found: dict[str, PublicSource] = {}
+    instances: dict[str, griffe.Class] = {}
+    for name, value, is_deep in _walk(root, scope, left_out):
+        if isinstance(value, griffe.Attribute):
+            cls = _class_of(value.value)
+            if cls is None:
+                continue
+            instances[name] = cls
+            call = cls.all_members.get("__call__")
+            if call is None and "__getitem__" not in cls.all_members:
+                continue
+            function = call if isinstance(call, griffe.Function) else None
+            one = PublicSource(value, instance_of=cls, call=function)
+        else:
+            one = PublicSource(value)
+        one = found.setdefault(value.path, one)
+        if name not in one.names:
+            one.names.append(name)
+        one.is_deep = one.is_deep and is_deep
+    for path, one in found.items():
+        one.names.sort(key=partial(_rank, path))
+    _find_parts(found, instances, scope)
+    return dict(sorted(found.items()))
+
+
+def _find_parts(
+    found: dict[str, PublicSource],
+    instances: Mapping[str, griffe.Class],
+    scope: PackageScope,
+) -> None:
+    """Add the private classes of public instances and of attributes of classes (`take_parts`)."""
+    waiting = [one for one in found.values() if isinstance(one.value, griffe.Class)]
+    bases: set[str] = set()
+
+    def add(name: str, cls: griffe.Class | None) -> None:
+        if cls is None or not _is_hidden(cls) or not scope.looks_into(name):
+            return
+        if cls.path not in found:
+            found[cls.path] = PublicSource(cls, is_private=True)
+            waiting.append(found[cls.path])
+        if found[cls.path].is_private:
+            found[cls.path].names.append(name)
+
+    for name, cls in instances.items():
+        add(name, cls)
+    for owner in waiting:
+        cls = cast(griffe.Class, owner.value)
+        if kind_of_class(cls) not in {"class", *scope.kinds}:
+            continue
+        for base in (cls, *base_classes(cls)):
+            for name, member in sorted(base.members.items()):
+                if isinstance(member, griffe.Attribute) and not name.startswith("_"):
+                    held = _class_of(member.annotation) or _class_of(member.value)
+                    add(f"{owner.names[0]}.{name}", held)
+        if not owner.is_private:
+            bases |= {base.path for base in base_classes(cls)}
+    for path in bases:
+        if path in found and found[path].is_private:
+            del found[path]
+
+
+_WRAPPERS = frozenset({"Annotated", "ClassVar", "Final", "Optional"})
+
+
+def _class_of(expression: str | griffe.Expr | None) -> griffe.Class | None:
+    """The class of the folder that an annotation names, or that a call creates."""
+    match expression:
+        case griffe.ExprCall(function=called):
+            return _class_of(called)
+        case griffe.ExprAttribute():
+            return _find_class(expression.last)
+        case griffe.ExprBinOp(left=left, right=right):
+            return _class_of(left) or _class_of(right)
+        case griffe.ExprSubscript(left=left, slice=inner):
+            is_wrapper = _last(left) in _WRAPPERS
+            first = inner.elements[0] if isinstance(inner, griffe.ExprTuple) else inner
+            return _class_of(first if is_wrapper else left)
+        case griffe.ExprName():
+            return _find_class(expression)
+    return None
+
+
+def _is_hidden(cls: griffe.Class) -> bool:
+    """Whether a class can't be imported by a public name from its own module."""
+    return any(part.startswith("_") for part in cls.path.split("."))
 
 
 def _rank(definition: str, path: str) -> tuple[int, bool, bool, int, str]:
@@ -227,33 +323,80 @@ def _rank(definition: str, path: str) -> tuple[int, bool, bool, int, str]:
 
 
 def _walk(
-    root: griffe.Module, scope: PackageScope
-) -> Iterator[tuple[str, GriffeObject]]:
-    """Yield what each module names, shortest paths first; each file is read once."""
-    waiting = [(root.path, root)]
+    root: griffe.Module, scope: PackageScope, left_out: SkipCounter
+) -> Iterator[tuple[str, GriffeMember, bool]]:
+    """Yield what each module names, shortest paths first, and whether the module is deep."""
+    waiting = [(root.path, root, False)]
     seen: set[str] = set()
     while waiting:
-        path, module = waiting.pop(0)
+        path, module, is_deep = waiting.pop(0)
         # A link may lead to a folder above it.
         file = module.filepath
-        place = str(file.resolve() if isinstance(file, Path) else file)
-        if place in seen:
+        place = file.resolve() if isinstance(file, Path) else None
+        if str(place or file) in seen:
             continue
-        seen.add(place)
-        for name, member in sorted(module.members.items()):
+        seen.add(str(place or file))
+        exports = read_exports(_text_of(place))
+        lazy = _find_lazy(module, exports, root)
+        for name, member in sorted({**lazy, **module.members}.items()):
             full, value = f"{path}.{name}", _resolve(member)
+            if isinstance(value, griffe.Attribute):
+                value = _resolve_assigned(value)
             if value is None or not f"{value.path}.".startswith(f"{root.path}."):
                 continue
+            is_lazy = name in lazy or (bool(exports.lazy) and not name.startswith("_"))
+            if not _is_public(member, name, module, exports, is_lazy=is_lazy):
+                continue
+            if not scope.looks_into(full):
+                left_out.add(EXCLUDED, full)
+                continue
             if isinstance(value, griffe.Module):
-                is_in = scope.looks_into(full) and not covers(full, scope.exclude)
-                if is_in and _is_public(member, name, module):
-                    waiting.append((full, value))
-            elif (
-                isinstance(value, griffe.Class | griffe.Function)
-                and _is_public(member, name, module)
-                and not scope.leaves_out(full)
-            ):
-                yield full, value
+                child_is_deep = is_deep or _is_deep(value, name, module)
+                waiting.append((full, value, child_is_deep))
+                yield full, value, child_is_deep
+            elif isinstance(value, GriffeMember):
+                yield full, value, is_deep
+
+
+def _text_of(place: Path | None) -> str:
+    try:
+        return (
+            place.read_text(encoding="utf-8-sig") if place and place.is_file() else ""
+        )
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+def _find_lazy(
+    module: griffe.Module, exports: ModuleExports, root: griffe.Module
+) -> dict[str, griffe.Object]:
+    """The objects that a module gives by its `__getattr__`, as far as its text names them."""
+    if not exports.lazy:
+        return {}
+    base = module.path if module.is_init_module else module.path.rpartition(".")[0]
+    found: dict[str, griffe.Object] = {}
+    for home in exports.homes:
+        inner = home.lstrip(".")
+        above = base.split(".")[
+            : len(base.split(".")) - max(len(home) - len(inner) - 1, 0)
+        ]
+        for place in (inner, ".".join([*above, inner]).strip(".")):
+            try:
+                owner = (
+                    root
+                    if place == root.path
+                    else root[place.removeprefix(f"{root.path}.")]
+                )
+                owner = owner.final_target if isinstance(owner, griffe.Alias) else owner
+            except (KeyError, ValueError, griffe.GriffeError):
+                continue
+            if not isinstance(owner, griffe.Module) or owner is module:
+                continue
+            for name in exports.lazy.keys() - module.members.keys():
+                member = owner.members.get(exports.lazy[name])
+                if member is not None and (value := _resolve(member)) is not None:
+                    found.setdefault(name, value)
+    return found
 
 
 def _resolve(member: griffe.Object | griffe.Alias) -> griffe.Object | None:
@@ -264,16 +407,59 @@ def _resolve(member: griffe.Object | griffe.Alias) -> griffe.Object | None:
         return None
 
 
+def _resolve_assigned(value: griffe.Attribute) -> griffe.Object:
+    """The function or class of which an attribute is another name, as in `g = f`."""
+    try:
+        named = (
+            value.value.resolved if isinstance(value.value, griffe.ExprName) else None
+        )
+        found = named.final_target if isinstance(named, griffe.Alias) else named
+    except Exception:  # names from outside the folder can't be resolved
+        return value
+    return found if isinstance(found, griffe.Class | griffe.Function) else value
+
+
 def _is_public(
-    member: griffe.Object | griffe.Alias, name: str, module: griffe.Module
+    member: griffe.Object | griffe.Alias,
+    name: str,
+    module: griffe.Module,
+    exports: ModuleExports,
+    *,
+    is_lazy: bool,
 ) -> bool:
-    is_named = module.exports is not None and name in map(str, module.exports)
+    is_named = name in _declared(module)
     if isinstance(member, griffe.Module):
-        return is_named or is_api(name)
+        return is_named or not (name.startswith("_") or name in NO_API)
     if module.exports is not None:
         return is_named and not name.startswith("__")
-    is_own = not isinstance(member, griffe.Alias) or module.is_init_module
-    return is_own and not name.startswith("_")
+    if name.startswith("_"):
+        return False
+    if not isinstance(member, griffe.Alias) or is_lazy:
+        return True
+    is_private = any(part.startswith("_") for part in member.target_path.split("."))
+    is_own = module.is_init_module or (is_private and exports.offers(name))
+    return is_own and member.runtime
+
+
+def _declared(module: griffe.Module) -> set[str]:
+    """The names in `__all__`; a variable in it stands for the names that it lists."""
+    names: set[str] = set()
+    for one in module.exports or ():
+        listed = module.members.get(str(one)) if isinstance(one, griffe.Expr) else None
+        if isinstance(listed, griffe.Attribute):
+            listing = getattr(listed.value, "elements", ())
+            names.update(str(item).strip("'\"") for item in listing)
+        else:
+            names.add(str(one))
+    return names
+
+
+def _is_deep(child: griffe.Module, name: str, module: griffe.Module) -> bool:
+    """Whether a package does not present a sub-module, as for `walk_package`."""
+    declared = _declared(module)
+    if module.exports is None or name in declared or child.exports is not None:
+        return False
+    return not declared.isdisjoint(module.modules) or child.docstring is None
 
 
 _BROKEN = "can't be parsed"
@@ -295,11 +481,7 @@ def read_folder(config: PythonSource, folder: Path) -> ToolCollection:
     for home, name in find_roots(folder):
         reader.read(home, name)
     note = describe_left_out(
-        reader.other_kinds,
-        reader.scope.kinds,
-        reader.undocumented,
-        hidden=0,
-        methods=config.methods,
+        reader.left_out, reader.scope.kinds, reader.undocumented, methods=config.methods
     )
     if not reader.tools:
         details = [*reader.problems[:1], note and f"Found: {note}"]
@@ -327,7 +509,6 @@ class _FolderReader:
         self.tools: dict[str, Tool] = {}
         self.left_out = SkipCounter()
         self.undocumented: list[str] = []
-        self.other_kinds: Counter[Kind] = Counter()
         self.problems: list[str] = []
         self._label = label
 
@@ -350,56 +531,86 @@ class _FolderReader:
             return
         loader.resolve_aliases(implicit=True, external=False)
         if isinstance(root, griffe.Module):
-            public = find_public(root, self.scope)
-            for found, names in public.values():
-                self._take(found, names, public)
+            public = find_public(root, self.scope, self.left_out)
+            for found in public.values():
+                self._take(found, public)
 
     def _skip(self, place: str, why: str) -> None:
         self.left_out.add(_BROKEN, place)
         self.problems.append(f"{self._label}: {_BROKEN}, left out: {place}, {why}")
 
-    def _take(
-        self, found: GriffeObject, names: list[str], public: Collection[str]
-    ) -> None:
-        name, *aliases = names
-        if isinstance(found, griffe.Function):
-            self._offer("function", name, found, aliases)
-            return
-        kind = kind_of_class(found)
-        self._offer(kind, name, found, aliases)
-        if kind == "class" or kind in self.scope.kinds:
-            for member, method in _methods(found, public):
-                its_kind: Kind = "property" if _is_property(method) else "method"
-                self._offer(its_kind, f"{name}.{member}", method, [])
+    def _take(self, found: PublicSource, public: Mapping[str, PublicSource]) -> None:
+        value = found.value
+        if isinstance(value, griffe.Attribute):
+            kind: Kind = "function" if found.call else "object"
+            self._offer(kind, found.names, value, instance=found)
+        elif isinstance(value, griffe.Class):
+            kind = kind_of_class(value)
+            if is_marked_private(_docstring(value)):
+                self.left_out.add(MARKED_PRIVATE, found.names[0])
+                return
+            if not found.is_private:
+                self._offer(kind, found.names, value)
+            if kind == "class" or kind in self.scope.kinds:
+                for member, method in _methods(found, public):
+                    its_kind: Kind = "property" if _is_property(method) else "method"
+                    names = [f"{name}.{member}" for name in found.names]
+                    self._offer(its_kind, names, method, is_member=True)
+        else:
+            kind = "module" if isinstance(value, griffe.Module) else "function"
+            self._offer(kind, found.names, value)
 
     def _offer(
-        self, kind: Kind, name: str, found: GriffeMember, aliases: list[str]
+        self,
+        kind: Kind,
+        names: list[str],
+        found: GriffeMember,
+        *,
+        is_member: bool = False,
+        instance: PublicSource | None = None,
     ) -> None:
         """Add an object as a tool, or count the reason why it is none."""
+        name, *aliases = names
         text = _docstring(found)
-        if not text.strip():
+        call = instance and instance.call
+        for one in (call, instance and instance.instance_of):
+            text = text or (_docstring(one) if one else "")
+        is_parent = not (is_member or self.scope.parents.isdisjoint(names))
+        if is_parent or self.scope.leaves_out(*names):
             if kind in self.scope.kinds:
+                self.left_out.add(EXCLUDED, name)
+            return
+        if is_marked_private(text):
+            self.left_out.add(MARKED_PRIVATE, name)
+            return
+        if not text.strip():
+            if kind in self.scope.kinds and kind != "class":
                 self.undocumented.append(name)
-                self.left_out.add(_NO_DOCSTRING, name)
+            self.left_out.add(_NO_DOCSTRING, name)
             return
         if kind not in self.scope.kinds:
-            self.other_kinds[kind] += 1
             self.left_out.add(f"kind {kind}", name)
             return
-        tool = _make(kind, name, found, text, self._label)
+        tool = _make(kind, name, call or found, text, self._label)
         is_bare = kind == "class" and not tool.parameters["properties"]
         if is_bare and not self.scope.every_class:
             self.left_out.add(_NO_ARGUMENTS, name)
             return
-        other_names = {"aliases": tuple(sorted(aliases))}
+        other_names = {"aliases": () if is_member else tuple(sorted(aliases))}
         self.tools.setdefault(name, tool.model_copy(update=other_names))
 
 
 def _methods(
-    cls: griffe.Class, public: Collection[str]
+    owner: PublicSource, public: Mapping[str, PublicSource]
 ) -> Iterator[tuple[str, griffe.Function | griffe.Attribute]]:
-    """Public methods and properties of a class and of its private bases."""
-    hidden = [base for base in base_classes(cls) if base.path not in public]
+    """Public methods and properties of a class, and of bases that are not public themselves."""
+    cls = cast(griffe.Class, owner.value)
+    listed: set[str] = set()
+    for base in base_classes(cls):
+        item = public.get(base.path)
+        if item and not item.is_private and (owner.is_deep or not item.is_deep):
+            listed |= {base.path, *(one.path for one in base_classes(base))}
+    hidden = [base for base in base_classes(cls) if base.path not in listed]
     members: dict[str, griffe.Object | griffe.Alias] = {}
     for one in (*reversed(hidden), cls):
         members |= one.members
@@ -415,7 +626,10 @@ def _docstring(found: GriffeMember) -> str:
     owner = found.parent
     bases = base_classes(owner) if isinstance(owner, griffe.Class) else []
     inherited = [base.members.get(found.name) for base in bases]
-    for one in (found, *inherited):
+    if isinstance(found, griffe.Class):
+        inherited = [found.members.get("__init__")]
+    overloads = (found.overloads or ()) if isinstance(found, griffe.Function) else ()
+    for one in (found, *inherited, *overloads):
         if isinstance(one, griffe.Object) and one.docstring is not None:
             return one.docstring.value
     return ""
@@ -427,7 +641,8 @@ def _is_property(
     if isinstance(value, griffe.Attribute):
         return "property" in value.labels
     return isinstance(value, griffe.Function) and any(
-        str(one.value).endswith(("property", "reify")) for one in value.decorators
+        PROPERTY.search(_last(str(one.value).partition("(")[0]))
+        for one in value.decorators
     )
 
 
@@ -456,6 +671,10 @@ def _signature(
     # Everyone knows `Optional`, whatever `typing` is imported as.
     read = read_signature(_TYPING.sub("", function.signature()))
     schemas = {one.name: read_annotation(one.annotation) for one in parameters}
-    known = tuple(replace(one, schema=schemas.get(one.name)) for one in read.parameters)
+    known = tuple(
+        replace(one, schema=schemas.get(one.name))
+        for one in read.parameters
+        if one.required or not one.name.lstrip("*").startswith("_")
+    )
     text = f"{read.text} -> {_TYPING.sub('', str(returns))}" if returns else read.text
     return Signature(text, known)

@@ -11,10 +11,12 @@ from pathlib import Path
 from toolbank.system.errors import InputError
 
 _MOST_FILES = 20_000
-_NO_API = frozenset(
-    {"tests", "test", "testing", "docs", "doc", "examples", "benchmarks", "build"}
+NO_API = frozenset(
+    {"tests", "test", "conftest", "setup", "docs", "examples", "benchmarks"}
 )
-_SCRIPTS = frozenset({"setup.py", "conftest.py", "noxfile.py", "tasks.py"})
+"""Names of modules that are not part of a package's API."""
+
+_NO_PACKAGES = NO_API | {"testing", "doc", "build", "noxfile", "tasks"}
 
 
 def find_roots(folder: Path) -> list[tuple[Path, str]]:
@@ -88,17 +90,13 @@ def hash_files(files: Iterable[tuple[Path, Path]]) -> str:
     return content.hexdigest()
 
 
-def is_api(name: str) -> bool:
-    """Whether a module's name is not private, nor that of tests, docs or examples."""
-    return not name.startswith("_") and name not in _NO_API
-
-
 def _names(home: Path) -> Iterator[str]:
     for path in sorted(home.iterdir()):
         is_package = (path / "__init__.py").is_file()
-        is_module = path.suffix == ".py" and path.name not in _SCRIPTS
-        if (is_package or is_module) and path.stem.isidentifier() and is_api(path.stem):
-            yield path.stem
+        name = path.stem
+        is_api = not name.startswith("_") and name not in _NO_PACKAGES
+        if (is_package or path.suffix == ".py") and name.isidentifier() and is_api:
+            yield name
 
 
 def _files(folder: Path) -> list[Path]:

@@ -11,8 +11,7 @@ import json
 import re
 import textwrap
 import warnings
-from collections import Counter
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Set
 from dataclasses import replace
 from types import CodeType, ModuleType
 from typing import Any, Literal, get_args, is_typeddict
@@ -20,12 +19,14 @@ from typing import Any, Literal, get_args, is_typeddict
 from pydantic import BaseModel, TypeAdapter
 
 from toolbank.bank.records import Tool, ToolKind
-from toolbank.sources.documented import Documented, Signature, read_signature
+from toolbank.sources.documented import Documented, Signature
 from toolbank.sources.kind import ToolCollection
-from toolbank.sources.python.attributes import own_bases, own_docstring
-from toolbank.sources.python.docstring import read_docstring
+from toolbank.sources.python.attributes import own_bases, own_docstring, text_of
+from toolbank.sources.python.docstring import is_marked_private, read_docstring
 from toolbank.sources.python.public import import_module, walk_package
 from toolbank.sources.python.settings import (
+    EXCLUDED,
+    HIDDEN,
     Kind,
     PackageScope,
     PythonSource,
@@ -33,11 +34,15 @@ from toolbank.sources.python.settings import (
     package_version,
     recipe_kind,
 )
-from toolbank.sources.python.walk import PublicObject, Walk, make_tool, text_of
+from toolbank.sources.python.walk import (
+    MARKED_PRIVATE,
+    PROPERTY,
+    PublicObject,
+    Walk,
+    make_tool,
+)
 from toolbank.sources.typetext import Parameter
 from toolbank.system.errors import InputError
-
-_WRAPPED = (functools.partialmethod, functools.singledispatchmethod)
 
 
 def members(
@@ -56,14 +61,26 @@ def members(
             continue
         if isinstance(value, staticmethod | classmethod):
             yield name, value.__func__, "method"
-        elif isinstance(value, _WRAPPED):
-            yield name, getattr(value, "func", None), "method"
-        elif inspect.isroutine(value) and callable(value):
-            yield name, value, "method"
-        elif isinstance(value, functools.cached_property) or (
-            inspect.isdatadescriptor(value)
-        ):
-            yield name, value, "property"
+        elif _is_property(value):
+            held = None if isinstance(value, property) else _called_by(value)
+            yield name, held or value, "property"
+        elif hasattr(value, "__get__") and not inspect.isclass(value):
+            yield name, _called_by(value), "method"
+
+
+def _is_property(value: Any) -> bool:
+    is_known = isinstance(value, functools.cached_property) or hasattr(value, "fget")
+    named = PROPERTY.search(type(value).__name__)
+    return is_known or inspect.isdatadescriptor(value) or named is not None
+
+
+def _called_by(value: Any) -> Any:
+    """The function of a descriptor, which may be in any of its attributes; None without one."""
+    if callable(value) and text_of(value, "__name__"):
+        return value
+    held = getattr(value, "__dict__", {})
+    named = [held.get("__wrapped__"), held.get("func"), *held.values()]
+    return next(filter(inspect.isroutine, named), None)
 
 
 _WARNINGS = {"DeprecationWarning", "FutureWarning", "PendingDeprecationWarning"}
@@ -138,8 +155,8 @@ _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 _CLASS = re.compile(r"<class '(?:builtins\.)?([\w.]+)'>")
 
 
-def signature_of(value: Any, documented: str) -> Signature:
-    """Return a callable's signature by `inspect`, or else the one that its docstring begins with."""
+def signature_of(value: Any) -> Signature:
+    """Return a callable's signature by `inspect`, or an empty one."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -147,7 +164,7 @@ def signature_of(value: Any, documented: str) -> Signature:
             written = _written(signature)
             text = _CLASS.sub(r"\1", _ADDRESS.sub("", str(written)))
     except Exception:  # objects of any package may raise anything here
-        return read_signature(documented)
+        return Signature()
     schemas = read_annotations(value)
     parameters = [
         replace(
@@ -155,11 +172,14 @@ def signature_of(value: Any, documented: str) -> Signature:
             schema=schemas.get(name),
         )
         for name, parameter in written.parameters.items()
-        if not name.startswith("_")
+        if not name.startswith("_") or _is_required(parameter)
     ]
-    if documented and all(item.name.startswith("*") for item in parameters):
-        return read_signature(documented)
     return Signature(text, tuple(parameters))
+
+
+def _is_required(parameter: inspect.Parameter) -> bool:
+    stars = (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+    return parameter.default is parameter.empty and parameter.kind not in stars
 
 
 class _Text(str):
@@ -226,7 +246,8 @@ def _json(value: Any) -> Any:
         return None
 
 
-_HIDDEN = "method of a private class"
+_BORROWED = "another name of a method of a class that is no base"
+_DESCRIPTOR = "attribute of a descriptor that holds no function"
 _NO_ARGUMENTS = "class that is made without arguments"
 
 
@@ -243,19 +264,13 @@ def read_package(config: PythonSource) -> ToolCollection:
     scope = PackageScope.of(config)
     walk = walk_package(root, scope)
     taken: dict[str, Tool] = {}
-    left_out: Counter[Kind] = Counter()
     for kind, tool in _tools(walk, source):
         if kind in scope.kinds:
             taken.setdefault(tool.name, tool)
         else:
-            left_out[kind] += 1
             walk.left_out.add(f"kind {kind}", tool.name)
     note = describe_left_out(
-        left_out,
-        scope.kinds,
-        walk.undocumented,
-        hidden=walk.left_out.counts[_HIDDEN],
-        methods=config.methods,
+        walk.left_out, scope.kinds, walk.undocumented, methods=config.methods
     )
     if not taken:
         raise InputError(
@@ -295,8 +310,6 @@ def _tools(walk: Walk, source: str) -> Iterator[tuple[Kind, Tool]]:
         if item.kind == "class" and recipe_kind(item.value, "class") in holders
     }
     for item in objects:
-        if not walk.scope.parents.isdisjoint(item.names):
-            continue
         try:
             yield from [*_tools_of(item, classes, walk, source)]
         except Exception as error:  # a class of the package may raise anything
@@ -310,7 +323,10 @@ def _tools_of(
     item: PublicObject, classes: Collection[int], walk: Walk, source: str
 ) -> Iterator[tuple[Kind, Tool]]:
     kind = recipe_kind(item.value, item.kind)
-    if item.is_documented:
+    is_parent = not walk.scope.parents.isdisjoint(item.names)
+    if is_parent or walk.scope.leaves_out(*item.names):
+        pass
+    elif item.is_documented:
         tool = _tool(item, source)
         if (
             kind != "class"
@@ -368,15 +384,31 @@ def _takes_arguments(cls: type, tool: Tool) -> bool:
 def _methods(
     owner: PublicObject, classes: Collection[int], walk: Walk, source: str
 ) -> Iterator[tuple[Kind, Tool]]:
-    for name, value, kind in members(owner.value, lambda base: id(base) in classes):
+    def is_listed(base: type) -> bool:
+        return id(base) in classes and not walk.is_deeper(base, owner.value)
+
+    for name, value, kind in members(owner.value, is_listed):
         full = f"{owner.name}.{name}"
-        if walk.scope.leaves_out(full):
+        text = own_docstring(value, kind)
+        if walk.scope.leaves_out(*(f"{path}.{name}" for path in owner.names)):
             if kind in walk.scope.kinds:
-                walk.left_out.add("excluded by the recipe", full)
-        elif not own_docstring(value, kind).strip():
+                walk.left_out.add(EXCLUDED, full)
+        elif value is None:
+            walk.left_out.add(_DESCRIPTOR, full)
+        elif _is_borrowed(value, owner.value, walk.lineage):
+            walk.left_out.add(_BORROWED, full)
+        elif is_marked_private(text):
+            walk.left_out.add(MARKED_PRIVATE, full)
+        elif not text.strip():
             walk.miss(full, kind, f"{kind} without documentation")
         else:
             yield kind, describe(full, kind, value, source)
+
+
+def _is_borrowed(value: Any, cls: type, lineage: Set[int]) -> bool:
+    """Whether a compiled method is that of another public class or of its base."""
+    home = getattr(value, "__objclass__", cls)
+    return home not in cls.__mro__ and id(home) in lineage
 
 
 def _count_hidden(cls: type, classes: Collection[int], walk: Walk) -> None:
@@ -385,7 +417,7 @@ def _count_hidden(cls: type, classes: Collection[int], walk: Walk) -> None:
     for name, value, kind in members(cls, lambda base: id(base) in classes):
         if kind == "method" and own_docstring(value, kind).strip():
             full = f"{cls.__module__}.{cls.__qualname__}.{name}"
-            walk.left_out.add(_HIDDEN, full)
+            walk.left_out.add(HIDDEN, full)
 
 
 def describe(name: str, kind: ToolKind, value: Any, source: str = "") -> Tool:
@@ -394,7 +426,7 @@ def describe(name: str, kind: ToolKind, value: Any, source: str = "") -> Tool:
     signature = Signature()
     if kind in ("function", "method", "class"):
         documented = _with_init(documented, value) if kind == "class" else documented
-        signature = signature_of(value, documented.signature)
+        signature = signature_of(value)
     documented = replace(
         documented, deprecated=documented.deprecated or deprecation_of(value)
     )

@@ -12,16 +12,25 @@ from types import ModuleType
 from typing import Any
 
 from toolbank.sources.python.attributes import (
-    NO_API,
     Attribute,
     attributes_of,
     belongs_to,
     is_foreign,
+    is_of_private_module,
     is_within,
+    kind_of,
     own_docstring,
 )
-from toolbank.sources.python.settings import PackageScope, recipe_kind
-from toolbank.sources.python.walk import PublicObject, Walk
+from toolbank.sources.python.exports import ModuleExports, read_exports
+from toolbank.sources.python.folder_files import NO_API
+from toolbank.sources.python.settings import (
+    DEPRECATED,
+    EXCLUDED,
+    IMPORTED,
+    PackageScope,
+    recipe_kind,
+)
+from toolbank.sources.python.walk import NO_TOOL, PublicObject, Walk
 
 _LOST = "can't be read without a known type"
 
@@ -35,6 +44,12 @@ def take_parts(walk: Walk) -> None:
     """
     waiting = [item for item in walk.objects.values() if item.kind == "class"]
     seen = {id(item.value) for item in waiting}
+    for name, value in walk.instances.items():
+        cls = type(value)
+        if not walk.is_listed(cls) and not _is_public(cls):
+            waiting += filter(None, [walk.take_part(name, cls)])
+        elif id(value) not in walk.objects:
+            walk.left_out.add(NO_TOOL, name)
     holders = {"class", *walk.scope.kinds}
     for owner in waiting:
         attributes: list[Attribute] = []
@@ -47,9 +62,11 @@ def take_parts(walk: Walk) -> None:
             full = f"{part.__module__}.{part.__qualname__}"
             is_inside = full.startswith(f"{walk.root.__name__}.")
             if id(part) in seen or not is_inside or not _is_public(part):
+                if known := walk.objects.get(id(part)):
+                    known.is_deep = known.is_deep and owner.is_deep
                 continue
             seen.add(id(part))
-            if not walk.scope.leaves_out(full):
+            if walk.scope.looks_into(full):
                 walk.take(full, part)
                 if item := walk.objects.get(id(part)):
                     waiting.append(item)
@@ -73,7 +90,7 @@ def _private_parts(
     """Add private classes by the attributes that hold them; yield those that are new."""
     for one in attributes:
         key, full = id(one.cls), f"{owner.name}.{one.name}"
-        if walk.scope.leaves_out(full):
+        if not walk.scope.looks_into(full):
             continue
         if one.cls is None:
             if "method" in walk.scope.kinds:
@@ -89,12 +106,8 @@ def _private_parts(
         if is_descriptor or not one.is_only:
             walk.hidden[key] = one.cls
             continue
-        if key not in walk.objects:
-            walk.objects[key] = PublicObject(
-                one.cls, "class", is_documented=False, is_private=True
-            )
-            yield walk.objects[key]
-        walk.objects[key].names[full] = ""
+        if part := walk.take_part(full, one.cls):
+            yield part
 
 
 def _named_by(cls: type) -> Iterator[type]:
@@ -143,7 +156,6 @@ def _is_inside(cls: type, package: str) -> bool:
     return f"{home}.".startswith(f"{package}.") or (is_top and is_within(home, package))
 
 
-_NOT_NAMED = "sub-module that __all__ does not name"
 _WARNINGS = DeprecationWarning | PendingDeprecationWarning | FutureWarning
 
 
@@ -154,6 +166,15 @@ class _ModulePath:
     path: str
     module: ModuleType
     deprecated: str = ""
+    is_deep: bool = False
+
+    @functools.cached_property
+    def exports(self) -> ModuleExports:
+        """What the module's text says; nothing if it has no text."""
+        try:
+            return read_exports(inspect.getsource(self.module))
+        except (OSError, TypeError, SyntaxError):
+            return ModuleExports()
 
     @functools.cached_property
     def declared(self) -> list[str] | None:
@@ -169,8 +190,12 @@ def walk_package(root: ModuleType, scope: PackageScope) -> Walk:
     Objects of other packages are public only if the top `__all__` names them, those of the
     standard library never.
 
-    Public sub-modules are those that `__all__` names, or, if it names none, those in the folder.
-    Others count only if they have an `__all__` themselves.
+    Sub-modules of a package with an `__all__` are deep if they have no own one, and that names
+    other sub-modules, or they have no docstring. A class does not leave its methods to a deep base.
+
+    Public sub-modules are those that `__all__` names, and those in the folder without a leading
+    underscore, except tests, examples and the like. Lazy names (`lazy_names`) are read as an
+    import of them would.
 
     Documented functions, classes, modules, callable objects and indexable objects of the package's
     types are tools, and so are classes that the attributes of public instances hold. Numbers,
@@ -193,58 +218,80 @@ def _named(walk: Walk, place: _ModulePath) -> Iterator[_ModulePath]:
     """Add the names of a module to the walk; yield the modules among them."""
     declared = place.declared
     names = set(dir(place.module) if declared is None else declared)
+    lazy: set[str] = set()
     if declared is None:
-        names -= set(_sub_modules(place))  # an attribute only once it was imported
+        if inspect.getattr_static(place.module, "__getattr__", None):
+            lazy = {*place.exports.lazy} - names - vars(place.module).keys()
+        # A sub-module is an attribute only once it was imported.
+        names = (names | lazy) - set(_sub_modules(place))
     for name in sorted(names):
         full = f"{place.path}.{name}"
         if name.startswith("__" if declared is not None else "_"):
             continue
-        if walk.scope.leaves_out(full):
-            walk.left_out.add("excluded by the recipe", full)
+        if not walk.scope.looks_into(full):
+            if name not in lazy:
+                walk.left_out.add(EXCLUDED, full)
             continue
         try:
-            child = _look_at(walk, place, name)
+            child = _look_at(walk, place, name, is_lazy=name in lazy)
         except Exception as error:  # the package's own code may raise anything
-            walk.left_out.add(f"can't be read ({type(error).__name__})", full)
+            if name not in lazy or not _is_no_name(error, walk.root.__name__):
+                walk.left_out.add(f"can't be read ({type(error).__name__})", full)
             continue
         if child is not None:
             yield child
 
 
-def _look_at(walk: Walk, place: _ModulePath, name: str) -> _ModulePath | None:
+def _is_no_name(error: Exception, package: str) -> bool:
+    """Whether a module's `__getattr__` says that it has no such attribute."""
+    missing = getattr(error, "name", None) or ""
+    is_import = isinstance(error, ImportError) and is_within(missing, package)
+    return is_import or isinstance(error, AttributeError | KeyError)
+
+
+def _look_at(
+    walk: Walk, place: _ModulePath, name: str, *, is_lazy: bool
+) -> _ModulePath | None:
     """Add the object of a name to the walk, if it is public; return it if it is a module."""
     package = walk.root.__name__
     full = f"{place.path}.{name}"
-    value, warning = _get(place.module, name)
-    if place.declared is None:
-        if not belongs_to(value, full, place.module, package):
+    value, warning = _get(place.module, name, can_import=not is_lazy)
+    if is_lazy and not inspect.ismodule(value):
+        if is_foreign(value, package, is_root=False):
+            return None
+    elif place.declared is None:
+        is_offered = belongs_to(value, full, place.module, package) or (
+            is_of_private_module(value, package) and place.exports.offers(name)
+        )
+        if not is_offered:
+            if is_of_private_module(value, package) and kind_of(value, package):
+                walk.left_out.add(IMPORTED, full)
             return None
     elif is_foreign(value, package, place.module is walk.root):
         walk.left_out.add("of another package", full)
         return None
     warning = warning or place.deprecated
-    walk.take(full, value, warning)
-    return _ModulePath(full, value, warning) if inspect.ismodule(value) else None
+    is_deep = place.is_deep
+    walk.take(full, value, warning, is_deep=is_deep)
+    if not inspect.ismodule(value):
+        return None
+    return _ModulePath(full, value, warning, is_deep)
 
 
 def _in_folder(walk: Walk, place: _ModulePath) -> Iterator[_ModulePath]:
     """Yield the public sub-modules in the folder of a package; see `walk_package`.
 
-    Deprecated ones are skipped. Without an `__all__`, they are added to the walk, too.
+    Deprecated ones are skipped.
     """
     if place.module.__name__ != place.path:
         return
-    names, declared = _sub_modules(place), place.declared
-    names_some = declared is not None and any(name in declared for name in names)
+    names = _sub_modules(place)
     for name in names:
         full = f"{place.path}.{name}"
-        if names_some and name in (declared or ()):
+        if name in NO_API or name in (place.declared or ()):
             continue
-        if names_some and not walk.scope.looks_into(full):
-            walk.left_out.add(_NOT_NAMED, full)
-            continue
-        if walk.scope.leaves_out(full):
-            walk.left_out.add("excluded by the recipe", full)
+        if not walk.scope.looks_into(full):
+            walk.left_out.add(EXCLUDED, full)
             continue
         try:
             child, warning = import_module(full)
@@ -252,25 +299,26 @@ def _in_folder(walk: Walk, place: _ModulePath) -> Iterator[_ModulePath]:
             walk.left_out.add(f"can't be imported ({type(error).__name__})", full)
             continue
         if warning:
-            walk.left_out.add("deprecated module", full)
-        elif declared is None:
-            yield _ModulePath(full, child)
-            walk.take(full, child)
-        elif (walk.scope.looks_into(full) and _declared(child) is not None) or (
-            not names_some and own_docstring(child, "module").strip()
-        ):
-            yield _ModulePath(full, child)
+            walk.left_out.add(DEPRECATED, full)
         else:
-            walk.left_out.add(
-                _NOT_NAMED if names_some else "without documentation", full
-            )
+            is_deep = place.is_deep or _is_deep(child, place.declared, names)
+            yield _ModulePath(full, child, is_deep=is_deep)
+            walk.take(full, child, is_deep=is_deep)
+
+
+def _is_deep(child: ModuleType, declared: list[str] | None, names: list[str]) -> bool:
+    """Whether a package does not present a sub-module by an `__all__` or its documentation."""
+    if declared is None or _declared(child) is not None:
+        return False
+    names_some = not set(declared).isdisjoint(names)
+    return names_some or not own_docstring(child, "module").strip()
 
 
 def _sub_modules(place: _ModulePath) -> list[str]:
-    """Names of the modules in a package's folder, without private ones and tests."""
+    """Names of the modules in a package's folder, without private ones."""
     folder = getattr(place.module, "__path__", None) or ()
     names = sorted(info.name for info in pkgutil.iter_modules(folder))
-    return [name for name in names if not name.startswith("_") and name not in NO_API]
+    return [name for name in names if not name.startswith("_")]
 
 
 def import_module(name: str) -> tuple[ModuleType, str]:
@@ -288,14 +336,14 @@ def _declared(module: ModuleType) -> list[str] | None:
     return None
 
 
-def _get(module: ModuleType, name: str) -> tuple[Any, str]:
+def _get(module: ModuleType, name: str, *, can_import: bool) -> tuple[Any, str]:
     """A module's attribute or sub-module, and the text of its deprecation warning."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
             value = getattr(module, name)
         except AttributeError:
-            if not hasattr(module, "__path__"):
+            if not (can_import and hasattr(module, "__path__")):
                 raise
             value = importlib.import_module(f"{module.__name__}.{name}")
     return value, _deprecation(caught)

@@ -6,7 +6,7 @@ import re
 import site
 import sys
 import sysconfig
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import Any, Literal, Self, cast, get_args
 
 from pydantic import Field, model_validator
 
+from toolbank.bank.bank import SkipCounter
 from toolbank.bank.records import ToolKind
 from toolbank.config.assets import has_asset
 from toolbank.sources.kind import SourceConfig
@@ -51,6 +52,17 @@ _OF_ROLES: dict[str, tuple[Kind, ...]] = {
     "attribute": ("property",),
     "property": ("property",),
 }
+EXCLUDED = "excluded by the recipe"
+HIDDEN = "method of a private class"
+IMPORTED = "import of a private module's object"
+DEPRECATED = "deprecated module"
+_REMEDIES = {
+    HIDDEN: "to include them, give the private module as the package",
+    IMPORTED: "to include them, give the private module as the package",
+    DEPRECATED: "to include it, give it as the package",
+}
+"""How to include what was skipped for a reason."""
+
 _NAMED = 3
 _PLURALS: dict[Kind, str] = {"class": "classes", "property": "properties"}
 
@@ -67,33 +79,39 @@ def recipe_kind(value: Any, kind: ToolKind) -> Kind:
 
 
 def describe_left_out(
-    left_out: Mapping[Kind, int],
+    left_out: SkipCounter,
     kinds: Iterable[Kind],
     undocumented: Sequence[str] = (),
     *,
-    hidden: int,
     methods: bool,
 ) -> str:
-    """Report how many objects of each kind were skipped, and the key that includes them.
+    """Report what was skipped: how many of each kind, an example, and how to include them.
 
     `kinds` are the included kinds, `methods` is the key of that name. `undocumented` names objects
-    of these kinds without a docstring; `hidden` counts methods of private classes.
+    of these kinds without a docstring.
     """
     parts: list[str] = []
-    if left_out:
-        ranked = sorted(left_out.items(), key=lambda item: (-item[1], item[0]))
-        counts = (count(n, kind, _PLURALS.get(kind, "")) for kind, n in ranked)
-        named = [kind for kind in get_args(Kind) if kind in {*kinds, *left_out}]
+    skipped = {kind: left_out.counts[f"kind {kind}"] for kind in get_args(Kind)}
+    ranked = sorted((-n, kind) for kind, n in skipped.items() if n)
+    if ranked:
+        counts = (
+            f"{count(-n, kind, _PLURALS.get(kind, ''))} such as "
+            f"{left_out.examples[f'kind {kind}'][0]}"
+            for n, kind in ranked
+        )
+        named = [kind for kind in get_args(Kind) if kind in kinds or skipped[kind]]
         key = f"`kinds: [{', '.join(named)}]`"
-        if "method" in left_out and not methods:
+        if skipped["method"] and not methods:
             key += " and remove `methods: false`"
         parts.append(f"{', '.join(counts)} (to include them, set {key})")
     if undocumented:
         names = ", ".join(sorted(undocumented)[:_NAMED])
         more = f" and {n - _NAMED:,} more" if (n := len(undocumented)) > _NAMED else ""
         parts.append(f"{n:,} without a docstring ({names}{more})")
-    if hidden:
-        parts.append(f"{count(hidden, 'method')} of private classes")
+    for reason, remedy in _REMEDIES.items():
+        if number := left_out.counts[reason]:
+            example = left_out.examples[reason][0]
+            parts.append(f"{number:,} {reason}, such as {example} ({remedy})")
     return f"skipped: {'; '.join(parts)}" if parts else ""
 
 
@@ -111,8 +129,8 @@ def _is_record(base: type) -> bool:
 class PythonSource(SourceConfig):
     """An installed Python package, which is imported, or a folder of source, which is parsed.
 
-    Without `parents` and `exclude`, those of crawlers/<package>.yaml apply, with the kinds of its
-    roles: the same scope as a crawl of the package's pages.
+    Without `parents`, `include` and `exclude`, those of crawlers/<package>.yaml apply, with the
+    kinds of its roles: the same scope as a crawl of the package's pages.
     """
 
     type: Literal["python"] = "python"
@@ -128,6 +146,10 @@ class PythonSource(SourceConfig):
     )
     parents: tuple[str, ...] | None = Field(
         default=None, description="modules whose direct members are tools; unset: all"
+    )
+    include: tuple[str, ...] | None = Field(
+        default=None,
+        description="names to include, with their members; unset: all",
     )
     exclude: tuple[str, ...] | None = Field(
         default=None, description="names to exclude, with their members"
@@ -161,19 +183,21 @@ class PythonSource(SourceConfig):
     @property
     def scope_name(self) -> str | None:
         """The package, where the recipe leaves the scope to crawlers/<package>.yaml."""
-        is_open = self.parents is None and self.exclude is None
-        return self.package if is_open else None
+        is_narrowed = (self.parents, self.include, self.exclude) != (None, None, None)
+        return None if is_narrowed else self.package
 
 
 @dataclass(frozen=True)
 class PackageScope:
     """Which part of a package is read.
 
-    `parents` are the modules whose direct members are tools; empty: all. `exclude` names objects
-    to skip with their members. `every_class` includes classes that take no arguments.
+    `parents` are the modules whose direct members are tools; empty: all. `include` names objects
+    to read with their members, empty: all; `exclude` those to skip. `every_class` includes classes
+    that take no arguments.
     """
 
     parents: frozenset[str]
+    include: tuple[str, ...]
     exclude: tuple[str, ...]
     kinds: frozenset[Kind]
     every_class: bool = False
@@ -187,12 +211,18 @@ class PackageScope:
         """
         name = config.scope_name
         if name is None or not has_asset("crawlers", f"{name}.yaml"):
-            scope = cls(frozenset(config.parents or ()), config.exclude or (), CALLED)
+            scope = cls(
+                frozenset(config.parents or ()),
+                config.include or (),
+                config.exclude or (),
+                CALLED,
+            )
         else:
             rules = load_site(name).objects
             kinds = {kind for role in rules.roles for kind in _OF_ROLES.get(role, ())}
             scope = cls(
                 frozenset(rules.parents),
+                rules.include,
                 rules.exclude,
                 frozenset(kinds or CALLED),
                 True,
@@ -200,18 +230,24 @@ class PackageScope:
         kept = frozenset(config.kinds or scope.kinds)
         return replace(scope, kinds=kept if config.methods else kept - {"method"})
 
-    def leaves_out(self, name: str) -> bool:
-        """Whether a name has none of the parents, or is excluded."""
-        near = (name, name.rpartition(".")[0])
-        if self.parents and self.parents.isdisjoint(near):
+    def leaves_out(self, *names: str) -> bool:
+        """Whether an object's names have none of the parents, are not included, or are excluded."""
+        if any(covers(name, self.exclude) for name in names):
             return True
-        return covers(name, self.exclude)
+        if self.include and not any(covers(name, self.include) for name in names):
+            return True
+        near = {*names, *(name.rpartition(".")[0] for name in names)}
+        return bool(self.parents) and self.parents.isdisjoint(near)
 
-    def looks_into(self, module: str) -> bool:
-        """Whether a module is or contains one of the parents."""
-        return not self.parents or any(
-            f"{parent}.".startswith(f"{module}.") for parent in self.parents
+    def looks_into(self, owner: str) -> bool:
+        """Whether a module or class may have members that are read."""
+        if covers(owner, self.exclude):
+            return False
+        rules = (*self.include, *self.parents)
+        is_above = any(
+            "*" in rule or f"{rule}.".startswith(f"{owner}.") for rule in rules
         )
+        return is_above or not self.leaves_out(owner)
 
 
 def package_version(package: str) -> str:

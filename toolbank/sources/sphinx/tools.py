@@ -1,15 +1,22 @@
 """Turn the objects of a crawl into tools."""
 
+import builtins
 import hashlib
 import json
 import re
-from dataclasses import dataclass, field
+from collections.abc import Set
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import urljoin
 
 from toolbank.bank.records import Tool
 from toolbank.sources.site import Site
-from toolbank.sources.sphinx.inventory import InventoryEntry, InventoryObject, SiteScope
+from toolbank.sources.sphinx.inventory import (
+    Inventory,
+    InventoryEntry,
+    InventoryObject,
+    SiteScope,
+)
 from toolbank.sources.sphinx.pages.page import PageObject
 
 
@@ -83,8 +90,11 @@ def read_tools(crawl: Crawl) -> tuple[list[Tool], dict[str, list[InventoryObject
     left_out = {reason: list(items) for reason, items in scope.left_out.items()}
     tables_lost = not crawl.failed.keys().isdisjoint(scope.table_pages)
     groups: dict[str, list[_Found]] = {}
+    bases = _class_names(scope.inventory)
     for place, entry in scope.entries.items():
         found = crawl.objects.get(place)
+        if found is not None and found.kind == "class":
+            found = _without_bases(found, bases)
         if found is None or (found.kind is None and not scope.site.objects.constants):
             reason = _absence(scope.site, crawl, place, tables_lost)
             left_out.setdefault(reason, []).extend(entry.objects)
@@ -98,6 +108,30 @@ def read_tools(crawl: Crawl) -> tuple[list[Tool], dict[str, list[InventoryObject
         for cluster in _parted(group)
     ]
     return sorted(tools, key=lambda tool: tool.name), dict(sorted(left_out.items()))
+
+
+def _class_names(inventory: Inventory) -> set[str]:
+    """The last names of the classes that a site documents, and those of Python itself."""
+    listed = {
+        item.name.rpartition(".")[2]
+        for item in inventory.objects
+        if item.domain == "py" and item.role in ("class", "exception")
+    }
+    own = {name for name, one in vars(builtins).items() if isinstance(one, type)}
+    return {name for name in listed if name[:1].isupper()} | own - {"type"}
+
+
+def _without_bases(found: PageObject, bases: Set[str]) -> PageObject:
+    """A class without a signature, if that consists of undocumented names of classes."""
+    parameters = found.documented.parameters
+    is_bare = all(
+        one.required and not (one.classifier or one.description) and one.name in bases
+        for one in parameters
+    )
+    if not (parameters and is_bare):
+        return found
+    documented = replace(found.documented, parameters=())
+    return replace(found, signature="", documented=documented)
 
 
 def is_loss(reason: str) -> bool:

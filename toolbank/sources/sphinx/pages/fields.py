@@ -8,6 +8,7 @@ from typing import Any
 from selectolax.lexbor import LexborNode
 
 from toolbank.bank.records import RaisedException, ReturnValue
+from toolbank.sources.documented import read_entry
 from toolbank.sources.sphinx.pages.items import (
     Item,
     fill_in,
@@ -378,11 +379,14 @@ def _heading(node: LexborNode) -> tuple[str, str]:
 
 def _read_parameters(content: Sequence[LexborNode], fields: Fields) -> None:
     for item, node in _entries(content):
-        labels = re.split(r"\s*,\s*", item.name or item.label)
-        stripped = [name.partition("=")[0].strip("`: ") for name in labels]
-        names = [name for name in stripped if _NAME.fullmatch(name) and name != "None"]
-        fields.owners[node.mem_id] = tuple(name.lstrip("*") for name in names)
-        fields.parameters.extend(_parameter(name, item) for name in names)
+        found = read_entry(item.name or item.label, item.type)
+        fields.owners[node.mem_id] = tuple(one.name.lstrip("*") for one in found)
+        for one in found:
+            read = _parameter(one.name, replace(item, type=one.classifier))
+            is_required = read.required if one.required is None else one.required
+            fields.parameters.append(
+                replace(read, default=one.default, required=is_required)
+            )
 
 
 def _parameter(name: str, item: Item) -> Parameter:

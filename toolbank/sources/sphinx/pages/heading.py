@@ -164,16 +164,53 @@ def body_of(term: LexborNode) -> LexborNode | None:
 def following(term: LexborNode) -> list[LexborNode]:
     """Return the elements after an object's `dl`, up to the next object, heading or table.
 
-    Some authors write an object's text below its directive instead of inside of it.
+    Some authors write an object's text below its directive instead of inside of it. They do so for
+    all objects between two headings, and never begin there with the text of the first one. A title
+    before the next object is its own.
     """
-    found: list[LexborNode] = []
-    for node in islice(after(term.parent), _MAX_FOLLOWING):
-        if node.tag in _ENDS or is_section(node) or "rubric" in classes(node):
-            break
-        if node.tag == "dl" and node.css_first("dt[id]") is not None:
-            break
-        found.append(node)
-    return [node for node in found if node.tag != "-text"]
+    owner = term.parent
+    if owner is None or (owner.parent is not None and owner.parent.tag == "dd"):
+        return []
+    below = list(takewhile(_is_within_section, islice(after(owner), _MAX_FOLLOWING)))
+    below = [node for node in below if node.tag != "-text"]
+    above = list(takewhile(_is_within_section, islice(_before(owner), _MAX_FOLLOWING)))
+    above = [node for node in above if node.tag != "-text"]
+    found = list(takewhile(lambda node: not _is_entry(node), below))
+    if any(_is_entry(node) and _has_body(node) for node in (*above, *below)):
+        return []
+    if len(found) < len(below):
+        is_first_text = bool(above) and not _is_entry(above[-1])
+        if is_first_text and _is_entry(below[-1]):
+            return []
+        while found and _is_title(found[-1]):
+            found.pop()
+    return found
+
+
+def _before(node: LexborNode | None) -> Iterator[LexborNode]:
+    while node is not None and (node := node.prev) is not None:
+        yield node
+
+
+def _is_within_section(node: LexborNode) -> bool:
+    is_end = node.tag in _ENDS or (node.tag != "-text" and "rubric" in classes(node))
+    return not (is_end or is_section(node))
+
+
+def _is_entry(node: LexborNode) -> bool:
+    return node.tag == "dl" and node.css_first("dt[id]") is not None
+
+
+def _has_body(node: LexborNode) -> bool:
+    return any(body.text(deep=True).strip() for body in node.css("dd"))
+
+
+def _is_title(node: LexborNode) -> bool:
+    """Whether a paragraph is bold, or ends in a colon."""
+    words = node.text(deep=True).strip()
+    bold = node.css_first("strong, b")
+    is_bold = bold is not None and bold.text(deep=True).strip() == words
+    return node.tag == "p" and (is_bold or words.endswith(":"))
 
 
 def _read(term: LexborNode) -> Heading:

@@ -8,13 +8,14 @@ from functools import cached_property
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from toolbank.bank.records import ToolKind
-from toolbank.sources.documented import Documented
+from toolbank.sources.documented import Documented, Signature, without_self
 from toolbank.sources.site import ROLES
 from toolbank.sources.sphinx.inventory import resolve
 from toolbank.sources.sphinx.pages.body import deprecated_parameters, read_body
 from toolbank.sources.sphinx.pages.fields import add_type
 from toolbank.sources.sphinx.pages.heading import (
     GROUP,
+    Heading,
     body_of,
     following,
     read_heading,
@@ -32,7 +33,7 @@ def combined(
     It replaces an undocumented `**kwargs`, and is optional unless the signature has nothing else.
     """
     signature = list(signature)
-    documented = list(documented)
+    documented = [item for item in documented if item.name != "self"]
     described = _placed(signature, documented)
     found: list[Parameter] = []
     for item in signature:
@@ -247,7 +248,7 @@ class Page:
 
 
 def _read_object(term: LexborNode, role: str) -> PageObject:
-    heading = read_heading(term)
+    heading = _without_self(read_heading(term), is_method=role == "classmethod")
     body = body_of(term)
     names = [item.name.lstrip("*") for item in heading.parameters]
     documented = Documented()
@@ -277,6 +278,20 @@ def _read_object(term: LexborNode, role: str) -> PageObject:
             ),
             returns=add_type(documented.returns, returned),
         ),
+    )
+
+
+def _without_self(heading: Heading, *, is_method: bool) -> Heading:
+    variants = [
+        without_self(Signature(text, heading.parameters), is_method=is_method)
+        for text in heading.signature.splitlines()
+    ]
+    if not variants:
+        return heading
+    return replace(
+        heading,
+        signature="\n".join(one.text for one in variants),
+        parameters=variants[0].parameters,
     )
 
 
