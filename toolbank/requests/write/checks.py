@@ -269,7 +269,8 @@ def read_polished(text: str, draft: str) -> str | Rejection:
 def _validator(kind: str) -> Draft202012Validator:
     from jsonschema import Draft202012Validator
 
-    return Draft202012Validator(_SCHEMAS[kind])
+    # Models add keys of their own, such as "thoughts".
+    return Draft202012Validator({**_SCHEMAS[kind], "additionalProperties": True})
 
 
 def _find_problem(answer: dict[str, Any], kind: str) -> Rejection | None:
