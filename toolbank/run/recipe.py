@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, get_args
+from typing import Annotated, Any, get_args
 
 from pydantic import (
     Field,
@@ -104,8 +104,6 @@ RESOLVED = "# Resolved from "
 
 SCHEMA_FILE = "toolbank.schema.json"
 """The schema next to a recipe, for editors."""
-
-_Writer = TypeVar("_Writer", GenerateConfig, AsksConfig | None)
 
 _NO_NAME = re.compile(r"[^A-Za-z0-9._-]+")
 
@@ -245,7 +243,7 @@ class Recipe(Config):
 
     @field_validator("generate", "asks")
     @classmethod
-    def _set_language(cls, config: _Writer, info: ValidationInfo) -> _Writer:
+    def _set_language(cls, config: Any, info: ValidationInfo) -> Any:
         language = info.data.get("language", ENGLISH)
         if config is None or language == ENGLISH:
             return config
