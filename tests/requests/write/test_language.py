@@ -65,6 +65,19 @@ def test_a_text_is_accepted_in_its_own_language_alone(language):
             assert LANGUAGES[language] in rejection.detail
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Find me a free slot next week.",
+        "Which customers have not paid since March?",
+        "What will the weather be in Berlin tomorrow?",
+        "unpaid invoices this week",
+    ],
+)
+def test_short_english_is_in_no_german_bank(text):
+    assert check(text, "de").reason == "language"
+
+
 def test_names_of_the_bank_and_words_are_told_without_spaces_between_them():
     assert check("nan_to_numで欠損値を埋めてください", "ja").detail == "nan_to_num"
     assert check("numpy.linalg.normを計算してください", "ja").reason == "identifier"

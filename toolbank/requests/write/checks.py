@@ -130,7 +130,8 @@ class TextChecker:
             return None if is_english(text) else Rejection("not-english")
         if other := find_other_language(text, self._language):
             wanted = LANGUAGES[self._language]
-            return Rejection("language", f"{LANGUAGES[other]}, not {wanted}")
+            said = f"more like {LANGUAGES[other]} than {wanted}"
+            return Rejection("language", said)
         return None
 
     def _find_example(self, text: str) -> str | None:

@@ -47,7 +47,7 @@ _CODE = re.compile(
     r"`[^`]*`|[!-~]*(?:[_/\\{}<>=@#]|\(\)|\.\w)[!-~]*|\w*[a-z][A-Z]\w*|\b[A-Z]{2,}\w*|\w*\d\w*",
     re.ASCII,
 )
-_FEWEST_TO_TELL = 10
+_FEWEST_TO_TELL = 5
 # Another language is surely that of a text if it is so many times as likely; of a short text, if
 # it also has this probability.
 _SURELY = 20
@@ -86,7 +86,7 @@ def keep_latin(text: str, language: str) -> str:
 def find_other_language(text: str, language: str) -> str:
     """Find the language of a text that is surely not in `language`; "" if there is none.
 
-    Names of code are ignored, and Latin words in a text of another script. A text of fewer than 10
+    Names of code are ignored, and Latin words in a text of another script. A text of fewer than 5
     words is given the benefit of the doubt.
 
     Raises:
