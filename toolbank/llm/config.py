@@ -171,6 +171,18 @@ class EngineConfig(Config):
         description="seconds of downtime before the run stops",
     )
     budget: Transport[BudgetConfig] = BudgetConfig()
+    _language: str = PrivateAttr("en")
+
+    @property
+    def language(self) -> str:
+        """The language of the texts to write, which a recipe sets for all its parts."""
+        return self._language
+
+    def in_language(self, language: str) -> Self:
+        """Copy the settings for texts in a language."""
+        copy = self.model_copy()
+        copy._language = language
+        return copy
 
     @property
     def most_in_flight(self) -> int:

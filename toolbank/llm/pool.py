@@ -97,7 +97,8 @@ class Pool:
 
     A reply that the journal has is not requested again, and each is on disk before it is used.
     `counts` adds up the calls, `limit` is how many may be in flight, `admission` has those that
-    are, `budget` is what they cost, and `stop` ends the run early.
+    are, `budget` is what they cost, and `stop` ends the run early. `describe_silence` says for how
+    long no reply came.
 
     Raises:
         InputError: the engine can't be created, or the price file can't be read or lacks a model
@@ -128,6 +129,7 @@ class Pool:
         self._filler = kind.fill and kind.fill(config, journal, self.counts)
         self.limit = self._caller.limit
         self.admission = self._caller.admission
+        self.describe_silence = self._caller.describe_silence
         self._open = 0
         self._cut: EarlyEnd | None = None
         self._group = asyncio.TaskGroup()

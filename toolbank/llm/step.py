@@ -28,6 +28,7 @@ from toolbank.llm.stop import EarlyEnd
 from toolbank.system import aio
 from toolbank.system.errors import InterruptedByUserError, ToolbankError
 from toolbank.system.numbers import count
+from toolbank.system.terminal import print_above_bars
 
 if TYPE_CHECKING:
     from toolbank.llm.engines.kind import EngineContext
@@ -437,8 +438,9 @@ def _show_progress(
 ) -> Iterator[None]:
     """Show a progress bar of the calls, twice a second, until the block ends.
 
-    There is none off a terminal, or for a total of 1. `progress` returns how much of `what`, such
-    as "queries", is done, and how much of that is not accepted.
+    There is none off a terminal, or for a total of 1: a line says once that no reply comes.
+    `progress` returns how much of `what`, such as "queries", is done, and how much of that is not
+    accepted.
     """
     with tqdm(
         desc=what,
@@ -449,11 +451,15 @@ def _show_progress(
         leave=False,
         disable=total == 1 or None,
     ) as bar:
-        if bar.disable:
-            yield
-            return
         loop = asyncio.get_running_loop()
         timer = None
+
+        def watch() -> None:
+            nonlocal timer
+            if said := pool.describe_silence():
+                print_above_bars(said)
+            else:
+                timer = loop.call_later(_REFRESH_S, watch)
 
         def update() -> None:
             nonlocal timer
@@ -465,7 +471,7 @@ def _show_progress(
             bar.refresh()
             timer = loop.call_later(_REFRESH_S, update)
 
-        update()
+        watch() if bar.disable else update()
         try:
             yield
         finally:
@@ -476,7 +482,10 @@ def _show_progress(
 def _list_details(pool: Pool, lost: int, seconds: float) -> Iterator[str]:
     """List what follows the bar, the most important first: a narrow terminal cuts the end."""
     counts = pool.counts
-    if hold := "finishing" if pool.stop else pool.admission.describe_hold():
+    if hold := (
+        ("finishing" if pool.stop else pool.admission.describe_hold())
+        or pool.describe_silence()
+    ):
         yield hold
     yield f"{lost:,} not accepted"
     yield f"{pool.admission.in_flight}/{pool.limit.now} in flight"

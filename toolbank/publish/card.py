@@ -110,10 +110,11 @@ def _head(made: Contents) -> dict[str, Any]:
     total = sum(made.rows.queries.values())
     size = next((name for most, name in _SIZES if total < most), "n>10M")
     story = made.story
+    language = story.info.get("language") or ("en" if story.is_written else "")
     tags = ["tool-retrieval", "function-calling", *["synthetic"] * story.is_written]
     return {
         **({"license": made.licence} if made.licence else {}),
-        **({"language": ["en"]} if story.is_written else {}),
+        **({"language": [language]} if language else {}),
         "pretty_name": story.name,
         "task_categories": ["text-retrieval"],
         "tags": [*tags, "toolbank"],

@@ -51,6 +51,7 @@ from toolbank.requests.asks import AsksConfig
 from toolbank.requests.judge.judges import JudgeConfig
 from toolbank.requests.verify import VerifyConfig
 from toolbank.requests.write.config import GenerateConfig
+from toolbank.requests.write.language import ENGLISH, LANGUAGES
 from toolbank.retrievers import RETRIEVERS, settings
 from toolbank.retrievers.kind import Baseline, RetrieverConfig
 from toolbank.sources import SOURCES
@@ -129,6 +130,10 @@ class Recipe(Config):
         lt=2**63,
         description="seed of everything that is random",
     )
+    language: str = Field(
+        default=ENGLISH,
+        description="language of requests and asks, an ISO 639-1 code such as de",
+    )
     prompts: Path | None = Field(
         default=None,
         description="folder of custom prompt templates; unset: `prompts` next to the recipe",
@@ -137,7 +142,7 @@ class Recipe(Config):
         default=None, description="replaces `sources` and `generate`"
     )
     sources: tuple[Annotated[SourceConfig, TaggedUnion(SOURCES)], ...] = ()
-    generate: GenerateConfig = GenerateConfig()
+    generate: GenerateConfig = Field(default=GenerateConfig(), validate_default=True)
     asks: AsksConfig | None = Field(
         default=None,
         description="queries for single tools; unset: none. Without `engine`, it inherits the "
@@ -184,6 +189,11 @@ class Recipe(Config):
         return self.domain or read or self.name
 
     @property
+    def other_language(self) -> dict[str, str]:
+        """The language with its key, if it is not English."""
+        return {"language": self.language} if self.language != ENGLISH else {}
+
+    @property
     def search_models(self) -> tuple[SearchModelConfig, ...]:
         """The models that searches call, of retrievers and the planner."""
         asked = [model for config in self.retrievers for model in config.models]
@@ -222,6 +232,27 @@ class Recipe(Config):
                 "should be the name of the API, on one line and without a slash"
             )
         return domain
+
+    @field_validator("language")
+    @classmethod
+    def _check_language(cls, language: str) -> str:
+        if language not in LANGUAGES:
+            raise ValueError(
+                f"no check for {language!r}; choose one of {', '.join(LANGUAGES)}"
+            )
+        return language
+
+    @field_validator("generate", "asks")
+    @classmethod
+    def _set_language(cls, config: Any, info: ValidationInfo) -> Any:
+        language = info.data.get("language", ENGLISH)
+        if config is None or language == ENGLISH:
+            return config
+        if config.engine == "rules":
+            raise ValueError(
+                "the engine rules writes English only; choose a model, or remove `language`"
+            )
+        return config.in_language(language)
 
     @model_validator(mode="after")
     def _check_one_origin(self) -> Recipe:

@@ -395,6 +395,7 @@ def write_bank_info(
         "name": recipe.name,
         "domain": recipe.domain_name,
         "seed": recipe.seed,
+        **recipe.other_language,
         **origin,
         "splits": {name: splits[name] for name in ("train", "validation", "test")},
     }

@@ -1,17 +1,44 @@
-"""Run a coroutine from a plain function, and handle interrupts."""
+"""Run a coroutine from a plain function, limit its time, and handle interrupts."""
 
 from __future__ import annotations
 
 import asyncio
 import signal
 import threading
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from concurrent.futures import Future, wait
-from contextlib import contextmanager, suppress
-from contextvars import copy_context
+from contextlib import asynccontextmanager, contextmanager, suppress
+from contextvars import ContextVar, copy_context
 from typing import Any, TypeVar
 
 _T = TypeVar("_T")
+
+note_progress: ContextVar[Callable[[], None]] = ContextVar(
+    "note_progress", default=lambda: None
+)
+"""Restarts the innermost `time_limit` of the code that calls it."""
+
+
+@asynccontextmanager
+async def time_limit(
+    seconds: float | None, total: float | None = None
+) -> AsyncIterator[None]:
+    """Raise TimeoutError after so many seconds without progress, and after `total` seconds."""
+    loop = asyncio.get_running_loop()
+    end = total and loop.time() + total
+
+    def restart() -> None:
+        at = loop.time() + seconds if seconds else None
+        # The block may have ended meanwhile.
+        with suppress(RuntimeError):
+            timeout.reschedule(min(at, end) if at and end else at)
+
+    async with asyncio.timeout(seconds) as timeout:
+        token = note_progress.set(restart)
+        try:
+            yield
+        finally:
+            note_progress.reset(token)
 
 
 def run(coroutine: Coroutine[Any, Any, _T], *, uvloop: bool = False) -> _T:

@@ -43,6 +43,7 @@ EXTRAS: Mapping[str, tuple[str, ...]] = {
     "jinja2": ("all", "generate", "train"),
     "jsonschema": ("crawl", "generate", "mcp"),
     "jsonschema_rs": ("crawl", "generate", "mcp"),
+    "lingua": ("languages",),
     "mcp": ("mcp",),
     "numpydoc": ("crawl", "generate"),
     "onnx": ("pack",),

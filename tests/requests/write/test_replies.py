@@ -45,6 +45,13 @@ def test_what_stands_around_the_object_does_not_matter(reply):
     assert read_draft(reply.replace("%s", written)) == READ
 
 
+def test_a_key_that_nobody_asked_for_is_ignored():
+    own = {"confidence": 0.9, "thoughts": ["They belong together."]}
+    assert read_draft(json.dumps({**own, **DRAFT})) == READ
+    polished = {"already_good": False, "reason": "", "query": "Sort them."}
+    assert read_polished(json.dumps({**polished, **own}), "Sort.") == "Sort them."
+
+
 def test_a_decline_is_told_apart():
     declined = read_draft('{"declined": true, "reason": "Nothing belongs together."}')
     assert declined == Draft("", (), "", True, "Nothing belongs together.")
@@ -60,7 +67,6 @@ def test_a_decline_is_told_apart():
         ('{"request": "Sort the sales."}', "wrong-schema"),
         (json.dumps({**DRAFT, "tools": "sorter"}), "wrong-schema"),
         (json.dumps({**DRAFT, "tools": [1, 2]}), "wrong-schema"),
-        (json.dumps({**DRAFT, "extra": 1}), "wrong-schema"),
         (json.dumps({**DRAFT, "declined": "no"}), "wrong-schema"),
         ('{"draft": "Sort and add.", "tools": ["sorter"]}', "wrong-schema"),
         (json.dumps({**DRAFT, "draft": "  \n "}), "empty-draft"),

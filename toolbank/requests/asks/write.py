@@ -42,6 +42,7 @@ from toolbank.llm.templates import PromptTemplate
 from toolbank.requests.asks import FEWEST_WORDS, AsksConfig, Kind
 from toolbank.requests.write.bank_builder import Losses, LossKind, describe_writer
 from toolbank.requests.write.checks import TextChecker
+from toolbank.requests.write.language import ask_in_language
 from toolbank.requests.write.near_duplicates import NearDuplicates
 from toolbank.requests.write.prompts import TYPICAL, brief
 from toolbank.retrievers.lexical import LexicalIndex
@@ -143,7 +144,7 @@ class AskPrompts:
         keys = list(config.keys)
         properties = {key: {"type": "string"} for key in keys}
         schema = {**request.schema, "properties": properties, "required": keys}
-        return replace(request, schema=schema)
+        return ask_in_language(replace(request, schema=schema), self._config.language)
 
 
 def _drop_withheld(
@@ -306,7 +307,7 @@ class AskStep(Step[Outcomes, AskSet]):
         super().__init__(config, len(self.groups))
         self._n_tools = len(tools) - len(withheld)
         self._prompts = AskPrompts(tools, config, domain, withheld, earlier)
-        self._checker = TextChecker(tools, self._find_examples())
+        self._checker = TextChecker(tools, self._find_examples(), config.language)
         self._seed = seed
         self._passed = 0
         self._lost_texts = 0

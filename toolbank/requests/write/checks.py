@@ -14,6 +14,13 @@ from typing import TYPE_CHECKING, Any
 from toolbank.bank.bank import Bank
 from toolbank.config.assets import shipped
 from toolbank.llm.chat import Rejection, find_answer
+from toolbank.requests.write.language import (
+    ENGLISH,
+    LANGUAGES,
+    count_words,
+    find_other_language,
+    keep_latin,
+)
 from toolbank.requests.write.near_duplicates import ALIKE, word_grams
 from toolbank.system.text import find_control_character, replace_surrogates
 
@@ -75,10 +82,17 @@ class TextChecker:
 
     What a model writes to its reader is rejected as `chat-template` (marks such as "<|im_end|>") or
     `assistant-phrase` ("Sure, here is the request"), and a text that repeats one of the prompt's
-    `examples` as `copies-example`.
+    `examples` as `copies-example`. A text in another language is `not-english`, or `language` in a
+    bank of another one.
     """
 
-    def __init__(self, tools: Sequence[Tool], examples: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        tools: Sequence[Tool],
+        examples: Iterable[str] = (),
+        language: str = ENGLISH,
+    ) -> None:
+        self._language = language
         self._examples = {text: word_grams(text) for text in examples}
         names = {name for tool in tools for name in (tool.name, *tool.aliases)}
         self._last_parts = {_last_part(name) for name in names}
@@ -95,14 +109,14 @@ class TextChecker:
         """Return why a text is rejected: characters, length, language or identifiers; or None."""
         if rejection := check_characters(text):
             return rejection
-        words = len(text.split())
+        words = count_words(text, self._language)
         if words < min_words:
             return Rejection("too-short", f"{words} words, at least {min_words}")
         if words > max_words:
             return Rejection("too-long", f"{words} words, at most {max_words}")
-        if not is_english(text):
-            return Rejection("not-english")
-        if identifier := self.find_identifier(text):
+        if rejection := self._check_language(text):
+            return rejection
+        if identifier := self.find_identifier(keep_latin(text, self._language)):
             return Rejection("identifier", identifier)
         if mark := _CHAT_MARK.search(text):
             return Rejection("chat-template", mark[0].strip())
@@ -110,6 +124,15 @@ class TextChecker:
             return Rejection("assistant-phrase", phrase[0])
         example = self._find_example(text)
         return Rejection("copies-example", example) if example else None
+
+    def _check_language(self, text: str) -> Rejection | None:
+        if self._language == ENGLISH:
+            return None if is_english(text) else Rejection("not-english")
+        if other := find_other_language(text, self._language):
+            wanted = LANGUAGES[self._language]
+            said = f"more like {LANGUAGES[other]} than {wanted}"
+            return Rejection("language", said)
+        return None
 
     def _find_example(self, text: str) -> str | None:
         """Find the example that a text nearly repeats."""
@@ -269,7 +292,8 @@ def read_polished(text: str, draft: str) -> str | Rejection:
 def _validator(kind: str) -> Draft202012Validator:
     from jsonschema import Draft202012Validator
 
-    return Draft202012Validator(_SCHEMAS[kind])
+    # Models add keys of their own, such as "thoughts".
+    return Draft202012Validator({**_SCHEMAS[kind], "additionalProperties": True})
 
 
 def _find_problem(answer: dict[str, Any], kind: str) -> Rejection | None:
@@ -298,7 +322,7 @@ class Checker:
         config: GenerateConfig,
         examples: Iterable[str] = (),
     ) -> None:
-        self.texts = TextChecker(tools, examples)
+        self.texts = TextChecker(tools, examples, config.language)
         self._tools = tools
         self._index = Bank(tuple(tools)).index
         self._config = config

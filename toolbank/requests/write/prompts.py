@@ -22,6 +22,7 @@ from toolbank.llm.chat import ChatRequest, PolishTask, WriteTask
 from toolbank.llm.templates import PromptTemplate
 from toolbank.requests.write.checks import Draft
 from toolbank.requests.write.config import GenerateConfig
+from toolbank.requests.write.language import ask_in_language
 from toolbank.system.files import read_lines
 
 TYPICAL = Draft(
@@ -228,7 +229,8 @@ class WriterPrompts:
             **request.schema["properties"],
             "tools": {"type": "array", "items": names},
         }
-        return replace(request, schema={**request.schema, "properties": properties})
+        schema = {**request.schema, "properties": properties}
+        return ask_in_language(replace(request, schema=schema), self._config.language)
 
     def polish(self, attempt: int, draft: Draft, tools: Sequence[Tool]) -> ChatRequest:
         """Make the request for a fluent version of a draft that needs `tools`, in this order.
@@ -236,7 +238,7 @@ class WriterPrompts:
         Raises:
             InputError: the user's prompts/polish.j2 is broken.
         """
-        return self._polish.request(
+        request = self._polish.request(
             attempt,
             "polish",
             PolishTask(draft.draft, tuple(tools)),
@@ -245,6 +247,7 @@ class WriterPrompts:
             draft=draft.draft,
             explanation=draft.explanation,
         )
+        return ask_in_language(request, self._config.language)
 
     def draw_examples(
         self, attempt: int, at_most: int, at_least: int

@@ -11,6 +11,7 @@ from toolbank.llm.accounts import describe_calls
 from toolbank.llm.engines import find_model
 from toolbank.llm.engines.batch.folder import Folder
 from toolbank.llm.journal import Journal
+from toolbank.requests.write.language import LANGUAGES
 from toolbank.run.forecast import (
     Forecast,
     History,
@@ -20,6 +21,7 @@ from toolbank.run.forecast import (
     read_history,
 )
 from toolbank.run.stage import Outcome, Stage, refresh_calls
+from toolbank.system.extras import require_library
 
 if TYPE_CHECKING:
     from toolbank.bank.split import Catalogue
@@ -188,6 +190,17 @@ class AskingStage(Stage):
 
 class WritingStage(AskingStage):
     """Asks an engine to write texts about tools; its step needs the tools and no bank."""
+
+    def check(self) -> None:
+        """Refuse also a language that can't be told on this machine."""
+        super().check()
+        if self.recipe.other_language:
+            require_library("lingua", "language")
+
+    def plan_notes(self, outlook: Outlook) -> Iterator[str]:  # noqa: ARG002
+        """The language, if it is not English."""
+        for code in self.recipe.other_language.values():
+            yield from format_paragraph("language", f"{LANGUAGES[code]} ({code})")
 
     @abstractmethod
     def make_step(

@@ -47,6 +47,7 @@ class AsksStage(WritingStage):
             "prompts": [asset.sha256 for asset in self.assets()],
             "split": shape(self.recipe.split),
             "seed": self.recipe.seed,
+            **self.recipe.other_language,
             "toolbank": __version__,
         }
 

@@ -76,6 +76,7 @@ class GenerateStage(WritingStage):
             "prompts": prompt_hash(self.recipe.domain_name, config),
             "split": shape(self.recipe.split),
             "seed": self.recipe.seed,
+            **self.recipe.other_language,
             "toolbank": __version__,
         }
 
@@ -122,6 +123,7 @@ class GenerateStage(WritingStage):
 
     def plan_notes(self, outlook: Outlook) -> Iterator[str]:
         """What of so small a bank says nothing, what is offered, and what is said of the tools."""
+        yield from super().plan_notes(outlook)
         tools = outlook.given.tools
         if most := outlook.most_queries:
             for line in advise_before(self.recipe, len(tools), most):

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import io
+from collections.abc import Callable
 from contextlib import aclosing
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -15,6 +19,7 @@ from toolbank.llm.chat import EngineError
 from toolbank.llm.config import DEFAULT_TIMEOUT_S, read_credentials
 from toolbank.llm.engines.openai.engine import Endpoint
 from toolbank.llm.engines.openai.failures import HttpResponse, status_error
+from toolbank.system.aio import note_progress, time_limit
 from toolbank.system.files import atomic_path
 
 if TYPE_CHECKING:
@@ -87,6 +92,18 @@ class Batch(_Resource):
 _Model = TypeVar("_Model", bound=_Response)
 
 
+class _WatchedFile(io.BufferedReader):
+    """A file that calls `note` for each part that is read; aiohttp reads in another thread."""
+
+    def __init__(self, path: Path, note: Callable[[], object]) -> None:
+        super().__init__(io.FileIO(path))
+        self._note = note
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        self._note()
+        return super().read(size)
+
+
 class BatchEndpoint:
     """Uploads files, creates batches, reads their state and downloads their output.
 
@@ -132,10 +149,21 @@ class BatchEndpoint:
 
     async def upload(self, path: Path, name: str) -> str:
         """Upload a request file under a name, and return its id."""
-        with path.open("rb") as content:
-            form = aiohttp.FormData({"purpose": "batch"})
-            form.add_field("file", content, filename=name)
-            return (await self._ask(_Resource, "POST", "files", form)).id
+        seconds, loop = self._config.total_timeout, asyncio.get_running_loop()
+        try:
+            async with time_limit(seconds):
+                note = partial(loop.call_soon_threadsafe, note_progress.get())
+                with _WatchedFile(path, note) as content:
+                    form = aiohttp.FormData({"purpose": "batch"})
+                    form.add_field("file", content, filename=name)
+                    return (await self._ask(_Resource, "POST", "files", form)).id
+        except TimeoutError as error:
+            raise EngineError(
+                f"{self._config.base_url}: the upload of {name} made no progress for {seconds:g} s "
+                "(the setting `total_timeout`).",
+                reason="timeout",
+                retryable=True,
+            ) from error
 
     async def create(self, file_id: str, mark: str, name: str) -> str:
         """Create a batch with this mark from an uploaded file, and return its id."""

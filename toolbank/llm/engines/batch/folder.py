@@ -60,24 +60,36 @@ def read_line(
         return None
     if not isinstance(row, dict) or not isinstance(row.get("custom_id"), str):
         return None
-    if "response" not in row and "error" not in row:
+    response, error = row.get("response"), row.get("error")
+    parts = (response, _field(response, "body"), row.get("body"), row)
+    completion = next((one for one in parts if _field(one, "choices")), None)
+    if completion is None and "body" in row and not row.keys() & {"response", "error"}:
         return row["custom_id"], None
-    reply = _read_answer(row.get("response"), row.get("error"), model)
+    reply = _read_answer(completion, response, error, model)
     if isinstance(reply, ChatReply) and len(line) > _MOST_BYTES:
         reply = replace(reply, text=reply.text[:_EXCERPT], finish="too-large")
     return row["custom_id"], reply
 
 
-def _read_answer(response: Any, error: Any, model: str) -> ChatReply | EngineError:
-    if not isinstance(response, dict):
-        code = error.get("code") if isinstance(error, dict) else None
-        return _make_refusal(code or "batch-error", error)
-    status, body = response.get("status_code"), response.get("body")
-    if status != 200 or error:
-        in_body = body.get("error") if isinstance(body, dict) else None
-        return _make_refusal(f"http-{status}", in_body or error or body, status)
+def _field(value: Any, name: str) -> Any:
+    """The field of a JSON object; None if it is another value, or lacks it."""
+    return value.get(name) if isinstance(value, dict) else None
+
+
+def _read_answer(
+    completion: Any, response: Any, error: Any, model: str
+) -> ChatReply | EngineError:
+    """Read a completion, which some providers give without the HTTP response around it."""
+    status, body = _field(response, "status_code"), _field(response, "body")
+    if status not in (None, 200, "200") or (error and completion is None):
+        in_body = _field(body, "error") or _field(response, "error")
+        code = f"http-{status}" if status else _field(error, "code") or "batch-error"
+        return _make_refusal(code, in_body or error or body, status)
+    answer = completion or body or response
+    if isinstance(answer, str):
+        answer = answer.encode("utf-8", "replace")
     try:
-        return read_completion(body, model=model)
+        return read_completion(answer, model=model)
     except CompletionError as problem:
         refusal = _make_refusal(problem.reason, problem.said)
         refusal.prompt_tokens = problem.prompt_tokens

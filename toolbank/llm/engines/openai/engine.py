@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import ssl
 import sys
@@ -18,7 +19,7 @@ from pydantic_core import to_json
 from yarl import URL
 
 from toolbank.llm.chat import MAX_REPLY_CHARACTERS, ChatReply, ChatRequest, EngineError
-from toolbank.llm.config import EngineConfig, read_credentials
+from toolbank.llm.config import MOST_AUTO, EngineConfig, read_credentials
 from toolbank.llm.engines.openai.completion import (
     CompletionError,
     Format,
@@ -34,9 +35,10 @@ from toolbank.llm.engines.openai.failures import (
     transfer_error,
     unusable_reply,
 )
+from toolbank.system.aio import note_progress
 from toolbank.system.errors import InputError
 from toolbank.system.http import make_connector, read_body, read_parts
-from toolbank.system.net import proxy_of
+from toolbank.system.net import is_private, proxy_of
 from toolbank.system.version import __version__
 
 if TYPE_CHECKING:
@@ -140,7 +142,8 @@ class Endpoint:
     ) -> HttpResponse:
         """Send a request to a path and read the response, whatever its status.
 
-        `body` is JSON, or a form with a file: then `seconds` is the longest time without progress.
+        `body` is JSON, or a form with a file: then `seconds` is the longest time between parts of the
+        answer, and the caller limits the upload.
 
         Raises:
             EngineError: as of `post`, or it took longer.
@@ -187,7 +190,11 @@ class Endpoint:
             self._session = None
 
     def _address(self, path: str) -> URL:
-        return self._base.joinpath(*path.split("/")).with_query(self._base.query)
+        base, names = self._base, path.split("/")
+        if not names[0]:
+            # From the root of the server, whose API is mostly under /v1.
+            base, names = base.with_path(_V1.sub("", base.path)), names[1:]
+        return base.joinpath(*names).with_query(self._base.query)
 
     async def _request(self, method: str, address: URL, **options: Any) -> HttpResponse:
         try:
@@ -205,6 +212,8 @@ class Endpoint:
         )
 
     async def _read(self, response: aiohttp.ClientResponse) -> HttpResponse:
+        # The call has left the queue of the server.
+        note_progress.get()()
         most = self._most_bytes
         if response.status != 200 or (response.content_length or 0) > most:
             most = _MAX_EXCERPT_BYTES
@@ -234,6 +243,9 @@ class Endpoint:
         return self._session
 
 
+_V1 = re.compile(r"/v1/?$")
+
+
 def _parse(url: str) -> URL:
     parts = urlsplit(url)
     if not parts.hostname or parts.port == 0 or not url.isprintable():
@@ -251,6 +263,33 @@ _ABOUT_FORMAT = re.compile(
 _NEWER_LIMIT: Limit = "max_completion_tokens"
 # Prompts refused in a row, after which the key or model is no longer accepted.
 _MOST_REFUSED = 16
+
+
+# What llama.cpp, LM Studio and Ollama say of themselves, from the root of the server.
+_SAY_SLOTS = ("/props", "/api/v1/models", "/api/ps")
+_SLOTS_S = 2.0
+
+
+def read_slots(body: bytes, model: str) -> int | None:
+    """Read the slots of llama.cpp, or of a model that LM Studio has loaded.
+
+    Ollama does not report them; by default it has one.
+    """
+    try:
+        said = json.loads(body)
+        if "total_slots" in said:
+            return _count_slots(said["total_slots"])
+        for one in said["models"]:
+            for loaded in one.get("loaded_instances") or ():
+                if model in (one.get("key"), loaded.get("id")):
+                    return _count_slots(loaded["config"]["parallel"])
+        return 1 if all("expires_at" in one for one in said["models"]) else None
+    except (ValueError, RecursionError, LookupError, TypeError, AttributeError):
+        return None
+
+
+def _count_slots(value: Any) -> int | None:
+    return value if type(value) is int and 1 <= value <= MOST_AUTO else None
 
 
 class OpenAIEngine:
@@ -311,6 +350,20 @@ class OpenAIEngine:
                     body.keys() - {"model", "messages", "response_format"},
                     is_sure=not self._has_replied or self._refused > _MOST_REFUSED,
                 )
+
+    async def find_slots(self) -> int | None:
+        """Find the number of calls that a local server answers at once; None if unknown."""
+        url = self._config.base_url
+        if not (is_private(url) or urlsplit(url).port):
+            return None
+        for path in _SAY_SLOTS:
+            try:
+                answer = await self._endpoint.ask("GET", path, _SLOTS_S)
+            except EngineError:
+                break
+            if answer.status == 200 and (n := read_slots(answer.body, self.model)):
+                return n
+        return None
 
     async def close(self) -> None:
         """Close all connections."""
