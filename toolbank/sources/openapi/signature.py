@@ -109,7 +109,10 @@ def _add_property(
         first, last = (part, known) if depth > before else (known, part)
         differing = {k for k in first.keys() & last.keys() if first[k] != last[k]}
         joined = {**first, **last}
-        if differing - _SAID:
+        both = [one for one in last.get("enum", ()) if one in first.get("enum", ())]
+        if differing - _SAID == {"enum"} and both:
+            joined["enum"] = both
+        elif differing - _SAID:
             said = {key: joined[key] for key in joined if key in _SAID}
             joined = {**said, "allOf": [first, last]}
         part = schemas.derive(joined, [first, last])

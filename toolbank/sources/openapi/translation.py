@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Any
 
 from toolbank.sources.checks import is_pattern
 from toolbank.sources.openapi.references import (
     Node,
     References,
+    UnresolvedError,
     as_flag,
     reference_of,
 )
 from toolbank.sources.openapi.texts import plain_text
+from toolbank.system.text import escape
 
 Schema = dict[str, Any]
 _TYPES = ("string", "number", "integer", "boolean", "object", "array", "null")
@@ -181,6 +185,7 @@ _FLAGS = frozenset(
 _CHOICES = frozenset({"$ref", "enum", "const", "anyOf", "oneOf", "allOf"})
 """Keywords that say which values there are."""
 _MOST_FOLLOWED = 10_000
+_MOST_CHOICES = 100
 _ANNOTATIONS = frozenset(
     {
         *("title", "description", "default", "example", "examples"),
@@ -203,6 +208,10 @@ class Translation:
         self._findings = references.findings
         self._siblings = references.version >= (3, 1)
         self._followed = 0
+        # For each base with a discriminator its property, and the names of each schema.
+        self._named: dict[
+            tuple[str, str], tuple[str, dict[tuple[str, str], list[str]]]
+        ] = {}
         self._refs: set[str] = set()
         # By identity. The schemas are kept so that no other one gets the identity.
         self._refs_of: dict[int, tuple[Schema, frozenset[str]]] = {}
@@ -266,6 +275,8 @@ class Translation:
                 schema |= self._schema(better)
         if "discriminator" in value:
             self._name_choices(schema, node)
+        elif "allOf" in value:
+            self._name_own_choice(schema, node)
         return join_keywords(schema, value)
 
     def _correct(self, key: str, item: Any, node: Node) -> Node | None:
@@ -286,23 +297,65 @@ class Translation:
         self._followed += 1
         return self._followed <= _MOST_FOLLOWED
 
+    def _mapping(self, node: Node) -> tuple[str, dict[str, Node]]:
+        """The property of a discriminator and its mapping, or "" and nothing."""
+        about = self._references.child(node, "discriminator")
+        name = about.get("propertyName")
+        mapping = self._references.child(about, "mapping").members()
+        return (name, mapping) if isinstance(name, str) else ("", {})
+
     def _name_choices(self, schema: Schema, node: Node) -> None:
         """Make the names of a discriminator's mapping the values of its property."""
-        about = self._references.child(node, "discriminator")
-        name, mapping = (
-            about.get("propertyName"),
-            self._references.child(about, "mapping"),
-        )
-        if not isinstance(name, str) or not mapping.members():
+        name, mapping = self._mapping(node)
+        if not mapping:
             return
-        properties = schema.get("properties", {})
-        known = properties.get(name, {"type": "string"})
-        if known.get("type", "string") == "string" and not known.keys() & _CHOICES:
-            choice = {**known, "enum": [*mapping.members()]}
-            schema["properties"] = {**properties, name: choice}
+        if len(mapping) > _MOST_CHOICES:
+            what = f"a `discriminator` with over {_MOST_CHOICES} values, which are not listed"
+            self._findings.note(what, node.place)
+        else:
+            self._set_choices(schema, name, [*mapping])
         if not schema.keys() & _CHOICES:
             what = "a `discriminator`: properties that only its `mapping` has are not listed"
             self._findings.note(what, node.place)
+
+    def _name_own_choice(self, schema: Schema, node: Node) -> None:
+        """Of a schema that others map to, list its own names only."""
+        for part in node.child("allOf").elements():
+            if reference_of(part.value) is not None:
+                name, own = self._mapped(part, node)
+                if own:
+                    self._set_choices(schema, name, own)
+
+    def _mapped(self, part: Node, node: Node) -> tuple[str, list[str]]:
+        """The property of the discriminator that a reference leads to, and a schema's names."""
+        with suppress(UnresolvedError):
+            base = self._references.follow(part)
+            if base.key not in self._named:
+                name, mapping = self._mapping(base)
+                names: dict[tuple[str, str], list[str]] = {}
+                for value, target in mapping.items():
+                    if found := self._find_mapped(target, base):
+                        names.setdefault(found, []).append(value)
+                self._named[base.key] = name, names
+            name, names = self._named[base.key]
+            return name, names.get(node.key, [])
+        return "", []
+
+    def _find_mapped(self, target: Node, base: Node) -> tuple[str, str] | None:
+        """Where a value of a mapping leads: a reference, or a name beside the base."""
+        said = str(target.value)
+        if not re.search(r"[/#]|\.(json|ya?ml)$", said):
+            said = f"#{base.pointer.rpartition('/')[0]}/{escape(said)}"
+        with suppress(UnresolvedError):
+            return self._references.resolve(target.document, said).key
+        return None
+
+    def _set_choices(self, schema: Schema, name: str, values: list[str]) -> None:
+        properties = schema.get("properties", {})
+        known = properties.get(name, {"type": "string"})
+        if known.get("type", "string") == "string" and not known.keys() & _CHOICES:
+            choice = {**known, "enum": values}
+            schema["properties"] = {**properties, name: choice}
 
     def _refuse(self, key: str, item: Any, node: Node) -> None:
         """Report an invalid value of a keyword; null counts as absent."""
