@@ -2,11 +2,13 @@
 
 import os
 import platform
+from pathlib import Path
 
 import pytest
 
-from tests.commands.in_process import do
+from tests.commands.in_process import do, toolbank
 from tests.commands.refusals import bad
+from tests.world import write_recipe
 from toolbank.run.folder import RunFolder
 
 OPENAI = "--set generate.engine=openai --set generate.model=m"
@@ -122,3 +124,12 @@ def test_a_folder_that_is_in_use(finished):
     told = ["in use", f"process {os.getpid()} on {platform.node()} since 2"]
     with RunFolder(finished / "runs/mine").locked():
         bad(finished, "run", "mine.yaml", code=1, told=told)
+
+
+def test_a_folder_whose_name_is_not_utf_8_is_refused_in_a_line(tmp_path):
+    folder = Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff\xe9t\xe9"))
+    folder.mkdir()
+    done = toolbank("generate", write_recipe(folder, engine="rules"), cwd=folder)
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1
+    assert "??t?" in done.stderr

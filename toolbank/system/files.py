@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from toolbank.system.errors import InputError, ToolbankError
 from toolbank.system.numbers import count
-from toolbank.system.text import decode_json
+from toolbank.system.text import decode_json, replace_surrogates
 
 
 @contextmanager
@@ -56,9 +56,22 @@ def write_error(path: Path, error: OSError) -> ToolbankError:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write `text` to `path` atomically, as UTF-8."""
+    """Write `text` to `path` atomically, as UTF-8.
+
+    Raises:
+        InputError: the text has a name of a file whose bytes are not UTF-8.
+    """
+    try:
+        content = text.encode()
+    except UnicodeEncodeError as error:
+        start = text.rfind("\n", 0, error.start) + 1
+        named = replace_surrogates(text[start:].partition("\n")[0].strip())
+        raise InputError(
+            f"{replace_surrogates(str(path))}: can't be written, because a file or folder has a name "
+            f"that is not UTF-8 ({named}). Rename it."
+        ) from error
     with atomic_path(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+        temporary.write_bytes(content)
 
 
 def write_json(path: Path, value: Any) -> None:

@@ -99,7 +99,7 @@ def test_an_agent_searches_and_reads_schemas_over_stdio(tmp_path):
 
 def test_an_agent_searches_over_http(server, marking):
     async def session():
-        for path in ("/mcp", "/post/mcp"):
+        for path in ("/mcp", "/post/mcp", "/post/mcp/"):
             async with asking(f"http://127.0.0.1:{server.port}{path}") as (_, ask):
                 found = await ask("search_tools", query="send a letter")
                 assert found["hits"][0]["name"] == "mail.send"
@@ -119,7 +119,7 @@ def test_an_agent_searches_over_http(server, marking):
     searched = 'toolbank_search_seconds_count{finder="post"}'
     before = count(searched)
     anyio.run(session)
-    assert count(searched) == before + 1
+    assert count(searched) == before + 2
     assert count('toolbank_requests_total{route="/mcp",status="200"}') >= 2
 
 

@@ -243,11 +243,11 @@ def create_mcp_apps(searches: Searches, caller: ToolCaller | None) -> list[Starl
         )
         # There are no sessions, so no other methods are needed.
         app.router.routes = [
-            Route(
-                route.path, _Counted(route.endpoint, searches.metrics), methods=["POST"]
-            )
+            Route(path, _Counted(route.endpoint, searches.metrics), methods=["POST"])
             for route in app.routes
             if isinstance(route, Route)
+            # A redirect behind a proxy with TLS would lead to http.
+            for path in (route.path, f"{route.path}/")
         ]
         apps.append(app)
     return apps
