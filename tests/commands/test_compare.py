@@ -77,6 +77,7 @@ def test_folders_of_one_name_are_told_apart(folder):
 
 def test_what_is_no_bank_is_refused(folder):
     (folder / "empty.jsonl").write_text("")
-    for given in ("nothing", ".", "empty.jsonl"):
+    (folder / "empty").mkdir()
+    for given in ("nothing", "empty", "empty.jsonl"):
         done = do(folder, "compare", "run", given, "--no-encoder", code=2)
         assert given in done.stderr
