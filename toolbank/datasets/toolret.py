@@ -46,7 +46,13 @@ def read_toolret(config: ToolretConfig) -> Dataset:
         for place, row in read_rows(path):
             try:
                 used = list(_find_relevant(row, documents))
-            except (ValueError, LookupError, TypeError, AttributeError) as error:
+            except (
+                ValueError,
+                LookupError,
+                TypeError,
+                AttributeError,
+                OverflowError,
+            ) as error:
                 raise InputError(
                     f"{place}: labels is not a list of objects with id and relevance."
                 ) from error
