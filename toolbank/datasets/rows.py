@@ -18,6 +18,11 @@ from toolbank.system.text import decode_json
 
 ENDINGS = (".json", ".jsonl", ".parquet", ".csv", ".tsv")
 """The files that `read_rows` reads."""
+# Errors of a row of another form, and of Python's reader of literals.
+BROKEN = (
+    *(ValueError, LookupError, TypeError, AttributeError, OverflowError),
+    *(SyntaxError, RecursionError, MemoryError),
+)
 
 
 def find_parts(folder: Path, name: str) -> list[Path]:

@@ -119,10 +119,12 @@ def read_client_config(path: Path, requested: tuple[str, ...] | None) -> ClientC
 
 def _read_entries(path: Path, requested: tuple[str, ...] | None) -> dict[str, Any]:
     named: dict[str, Any] = {}
+    alike: dict[str, list[Any]] = {}
     for key, entry in _find_entries(_read_file(path)):
         name = one_line(key, _LONGEST_NAME)
         # Projects of one user may have the same server.
-        if name not in named or entry != named[name]:
+        if entry not in alike.setdefault(name, []):
+            alike[name].append(entry)
             named[_new_name(name, named)] = entry
     if not named:
         raise InputError(
