@@ -160,11 +160,6 @@ def _parts(schema: Schema, schemas: Schemas) -> Iterator[Schema]:
             waiting += [schemas.shared(part["$ref"])] if "$ref" in part else []
 
 
-def _is_read_only(schema: Schema, schemas: Schemas) -> bool:
-    """Whether a property is in responses only."""
-    return any(part.get("readOnly") is True for part in _parts(schema, schemas))
-
-
 def _holds_nothing(schema: Schema) -> bool:
     if _is_null(schema) or schema.get("not") == {} or schema.get("maxProperties") == 0:
         return True
@@ -298,8 +293,8 @@ def _body(
         return None
     required = findings.flag(node, "required") is True
     flat = flatten(schema, schemas)
-    for name in [*flat.properties] if flat else ():
-        if flat and _is_read_only(flat.properties[name], schemas):
+    for name, part in [*flat.properties.items()] if flat else ():
+        if flat and any(one.get("readOnly") is True for one in _parts(part, schemas)):
             del flat.properties[name]
             findings.note("a `readOnly` property, which is no parameter", node.place)
     if flat and flat.rules and not required:
