@@ -29,14 +29,8 @@ _LOOKS_LIKE_PARAMETERS = re.compile(
 )
 # Keys of an object that is a function although it has no parameters.
 _SAID = {
-    "name",
-    "title",
-    "summary",
-    "description",
-    "annotations",
-    "tags",
-    "type",
-    "strict",
+    *("name", "title", "summary", "description"),
+    *("annotations", "tags", "type", "strict"),
 }
 _OUTPUTS = ("outputSchema", "output_schema", "responseJsonSchema", "response")
 _ENVELOPES = ("function", "toolSpec", "data", "metadata")
@@ -174,19 +168,16 @@ def _read_output(row: dict[str, Any]) -> dict[str, Any] | None:
 
 def make_parameters(required: Any, optional: Any) -> dict[str, Any]:
     """Make a JSON Schema of two lists of {name, type, description, default, enum}."""
-    properties = {}
+    properties: dict[str, dict[str, Any]] = {}
     for entry in (*_entries(required), *_entries(optional)):
         name, kind = _name(entry), str(entry.get("type", "")).lower()
         properties[name] = {
             "type": kind if kind in _TYPES else "string",
             "description": replace_surrogates(str(entry.get("description") or "")),
-            # An empty text is no default.
-            **{
-                k: entry[k]
-                for k in ("default", "enum")
-                if entry.get(k) not in (None, "")
-            },
         }
+        for key in ("default", "enum"):
+            if entry.get(key) not in (None, ""):  # an empty text is no default
+                properties[name][key] = entry[key]
     schema: dict[str, Any] = {"type": "object", "properties": properties}
     names = [_name(entry) for entry in _entries(required)]
     return {**schema, "required": names} if names else schema

@@ -18,7 +18,7 @@ from toolbank.bank.function_reader import read_entry
 from toolbank.bank.records import Query, Tool
 from toolbank.datasets.gather import Dataset, gather
 from toolbank.datasets.kind import SPLITS, DatasetConfig, DatasetKind, find_split
-from toolbank.datasets.rows import ENDINGS, read_rows
+from toolbank.datasets.rows import BROKEN, ENDINGS, read_rows
 from toolbank.system.errors import InputError
 from toolbank.system.text import decode_json
 
@@ -40,18 +40,6 @@ class FunctionCallingConfig(DatasetConfig):
     type: Literal["function-calling"]
     path: Path = Field(description="a file of rows, or a folder of such files")
     ordered: bool = Field(default=True, description="whether tools are in call order")
-
-
-# Errors of Python's reader of literals, and of a row of another form.
-_BROKEN = (
-    ValueError,
-    SyntaxError,
-    LookupError,
-    TypeError,
-    AttributeError,
-    RecursionError,
-    MemoryError,
-)
 
 
 @dataclass(frozen=True)
@@ -88,7 +76,7 @@ def read_function_calling(config: FunctionCallingConfig) -> Dataset:
             try:
                 parsed = _parse_row(row, answers)
                 tools = catalogue.add(parsed.functions)
-            except _BROKEN as error:
+            except BROKEN as error:
                 left_out.add(f"row: {_explain(error)}", place)
                 continue
             unlisted = [name for name in parsed.calls if name not in tools]
@@ -137,6 +125,12 @@ def _read_answers(path: Path) -> Iterator[tuple[str, list[str]]]:
         for _, row in read_rows(path):
             calls = _decode(row["ground_truth"])
             yield str(row["id"]), [name for call in calls for name in _name_calls(call)]
+
+
+def _name_all(calls: Any) -> list[str]:
+    """The functions of a call, or of a list of calls."""
+    listed = calls if isinstance(calls, list) else [calls]
+    return [name for call in listed for name in _name_calls(call)]
 
 
 def _name_calls(call: Any) -> list[str]:
@@ -192,9 +186,7 @@ def _parse_row(row: Mapping[str, Any], answers: Mapping[str, list[str]]) -> _Cal
     given, question = _decode(_first(row, _CALLS)), _decode(_first(row, _REQUESTS))
     if given is None:
         given = answers.get(str(row.get("id")), [])
-    made = given if isinstance(given, list) else [given]
-    calls = [name for call in made for name in _name_calls(call)]
-    return _CallRow(_parse_question(question), functions, calls)
+    return _CallRow(_parse_question(question), functions, _name_all(given))
 
 
 def _has_form(row: Mapping[str, Any]) -> bool:
@@ -237,11 +229,10 @@ def _parse_messages(system: Any, turns: list[Any], functions: Any) -> _CallRow:
             calls += _read_calls(content)
         elif query and role in ("assistant", "gpt"):
             made = turn.get("tool_calls") or turn.get("function_call") or []
-            made = made if isinstance(made, list) else [made]
-            calls += [name for call in made for name in _name_calls(call)]
+            calls += _name_all(made)
             if not made and isinstance(content, str):
-                tagged = [inner for _, inner in _TAGGED.findall(content)]
-                calls += [name for inner in tagged for name in _read_calls(inner)]
+                for _, inner in _TAGGED.findall(content):
+                    calls += _read_calls(inner)
                 calls += find_calls(content)
     return _CallRow(
         query, _find_list(system) if functions is None else functions, calls
@@ -254,11 +245,7 @@ def _read_calls(text: str) -> list[str]:
         made = decode_json(text)
     except ValueError:
         made = ast.literal_eval(text)
-    return [
-        n
-        for call in (made if isinstance(made, list) else [made])
-        for n in _name_calls(call)
-    ]
+    return _name_all(made)
 
 
 def find_calls(text: str) -> list[str]:

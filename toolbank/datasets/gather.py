@@ -115,6 +115,20 @@ def gather(
     )
 
 
+def name_apart(documents: Iterable[tuple[str, Tool]]) -> dict[str, Tool]:
+    """Return tools by the ids of their documents.
+
+    If several have one name, all but the first end in the id.
+    """
+    tools: dict[str, Tool] = {}
+    taken: set[str] = set()
+    for docid, tool in documents:
+        name = tool.name if tool.name not in taken else f"{tool.name} #{docid}"
+        taken.add(name)
+        tools[docid] = tool.model_copy(update={"name": name})
+    return tools
+
+
 def _fit_together(labels: Sequence[Label]) -> bool:
     """Whether the labels of a query exclude it, or need tools that the others can replace."""
     if any(label.grade == "aside" for label in labels):

@@ -252,7 +252,7 @@ def read_relevance(
     for place, (query, document, label) in rows:
         try:
             is_relevant = float(label) > 0
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise InputError(
                 f"{place}: the label {label!r} is not a number."
             ) from error

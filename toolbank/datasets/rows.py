@@ -13,11 +13,23 @@ from toolbank.bank.files import read_frame
 from toolbank.bank.function_reader import describe_tool, read_entry
 from toolbank.bank.records import Tool
 from toolbank.system.errors import InputError
-from toolbank.system.files import check_sound, read_json, read_lines, read_text, reading
+from toolbank.system.files import (
+    check_sound,
+    find_separator,
+    read_json,
+    read_lines,
+    read_text,
+    reading,
+)
 from toolbank.system.text import decode_json
 
 ENDINGS = (".json", ".jsonl", ".parquet", ".csv", ".tsv")
 """The files that `read_rows` reads."""
+# Errors of a row of another form, and of Python's reader of literals.
+BROKEN = (
+    *(ValueError, LookupError, TypeError, AttributeError, OverflowError),
+    *(SyntaxError, RecursionError, MemoryError),
+)
 
 
 def find_parts(folder: Path, name: str) -> list[Path]:
@@ -90,10 +102,7 @@ def _read_csv(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     csv.field_size_limit(sys.maxsize)
     try:
         with reading(path), path.open(encoding="utf-8-sig", newline="") as file:
-            # Office programs separate by semicolons or tabs, too.
-            delimiter = max(",;\t", key=file.readline().count)
-            file.seek(0)
-            reader = csv.DictReader(file, delimiter=delimiter, strict=True)
+            reader = csv.DictReader(file, delimiter=find_separator(path), strict=True)
             for row in reader:
                 place = f"{path}, line {reader.line_num}"
                 if None in row or None in row.values():

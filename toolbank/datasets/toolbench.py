@@ -14,7 +14,7 @@ from pydantic import Field
 from toolbank.bank.bank import SkipCounter
 from toolbank.bank.function_reader import parse_tool, read_api
 from toolbank.bank.records import Query, Split, Tool
-from toolbank.datasets.gather import Dataset, gather
+from toolbank.datasets.gather import Dataset, gather, name_apart
 from toolbank.datasets.jsonl import read_relevance, read_table
 from toolbank.datasets.kind import DatasetConfig, DatasetKind
 from toolbank.system.errors import InputError
@@ -71,7 +71,6 @@ def _read_corpus(path: Path, left_out: SkipCounter) -> dict[str, Tool]:
     """Tools by docid."""
     contents: dict[str, str] = {}
     tools: dict[str, Tool] = {}
-    names: set[str] = set()
     for number, (docid, content) in read_table(
         path, ("docid", "document_content"), header=True
     ):
@@ -80,12 +79,11 @@ def _read_corpus(path: Path, left_out: SkipCounter) -> dict[str, Tool]:
                 left_out.add("tool: its docid is another's", f"line {number}: {docid}")
             continue
         contents[docid] = content
-        tools[docid] = _parse_api(content, docid, names, f"{path}, line {number}")
-        names.add(tools[docid].name)
-    return tools
+        tools[docid] = _parse_api(content, f"{path}, line {number}")
+    return name_apart(tools.items())
 
 
-def _parse_api(content: str, docid: str, taken: set[str], place: str) -> Tool:
+def _parse_api(content: str, place: str) -> Tool:
     try:
         api = json.loads(content)
     except (ValueError, RecursionError) as error:
@@ -98,8 +96,7 @@ def _parse_api(content: str, docid: str, taken: set[str], place: str) -> Tool:
         tool = read_api(api)
     except ValueError as error:
         raise InputError(f"{place}: {error}.") from error
-    name = tool.name if tool.name not in taken else f"{tool.name} #{docid}"
-    return tool.model_copy(update={"name": name, "source": ", ".join(tool.tags)})
+    return tool.model_copy(update={"source": ", ".join(tool.tags)})
 
 
 def _read_queries(

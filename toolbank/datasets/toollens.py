@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeVar
 from toolbank.bank.bank import SkipCounter
 from toolbank.bank.function_reader import describe_tool, make_parameters
 from toolbank.bank.records import Query, Tool
-from toolbank.datasets.gather import Dataset, gather
+from toolbank.datasets.gather import Dataset, gather, name_apart
 from toolbank.datasets.jsonl import read_relevance
 from toolbank.datasets.kind import SPLITS, DatasetConfig, DatasetKind, find_split
 from toolbank.datasets.rows import find_parts, read_document, read_rows
@@ -54,7 +54,7 @@ def read_toollens(config: ToollensConfig) -> Dataset:
         InputError: a file can't be read, or has broken lines.
     """
     left_out = SkipCounter()
-    tools = _name_tools(find_parts(config.path, "corpus"))
+    tools = name_apart(_read_tools(find_parts(config.path, "corpus")))
     parts = find_parts(config.path, "queries")
     texts = dict(_read(parts, lambda row: (_id(row), _string(row, "text"))))
     queries: list[Query] = []
@@ -135,17 +135,13 @@ def _parse_document(row: dict[str, Any]) -> tuple[str, Tool]:
     )
 
 
-def _name_tools(files: list[Path]) -> dict[str, Tool]:
-    """Tools by document; if several have one name, all but the first end in the document's id."""
-    tools: dict[str, Tool] = {}
-    taken: set[str] = set()
+def _read_tools(files: list[Path]) -> Iterator[tuple[str, Tool]]:
+    known: set[str] = set()
     for docid, tool in _read(files, _parse_document):
-        if docid in tools:
+        if docid in known:
             raise InputError(f"{files[0]}: two documents have the _id {docid!r}.")
-        name = tool.name if tool.name not in taken else f"{tool.name} #{docid}"
-        taken.add(name)
-        tools[docid] = tool.model_copy(update={"name": name})
-    return tools
+        known.add(docid)
+        yield docid, tool
 
 
 def _split_document(text: str) -> list[str] | None:

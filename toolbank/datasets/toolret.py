@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from toolbank.bank.bank import SkipCounter
-from toolbank.bank.records import Query, Tool
-from toolbank.datasets.gather import Dataset, gather
+from toolbank.bank.records import Query
+from toolbank.datasets.gather import Dataset, gather, name_apart
 from toolbank.datasets.kind import SPLITS, DatasetConfig, DatasetKind, find_split
-from toolbank.datasets.rows import ENDINGS, read_document, read_rows
+from toolbank.datasets.rows import BROKEN, ENDINGS, read_document, read_rows
 from toolbank.system.errors import InputError
 from toolbank.system.text import decode_json
 
@@ -46,20 +46,16 @@ def read_toolret(config: ToolretConfig) -> Dataset:
         for place, row in read_rows(path):
             try:
                 used = list(_find_relevant(row, documents))
-            except (ValueError, LookupError, TypeError, AttributeError) as error:
+            except BROKEN as error:
                 raise InputError(
                     f"{place}: labels is not a list of objects with id and relevance."
                 ) from error
             text, name = _get(row, "query", place), _get(row, "id", place)
             split = SPLITS.get(str(row.get("split"))) or find_split(path)
             labelled.append((Query(id=name, query=text, tools=(), split=split), used))
-    tools: dict[str, Tool] = {}
-    taken: set[str] = set()
-    for docid, content in documents.items():
-        tool = read_document(content, docid)
-        name = tool.name if tool.name not in taken else f"{tool.name} #{docid}"
-        taken.add(name)
-        tools[docid] = tool.model_copy(update={"name": name})
+    tools = name_apart(
+        (docid, read_document(content, docid)) for docid, content in documents.items()
+    )
     queries = []
     for query, used in labelled:
         names = [tools[d].name if d in tools else f"document {d}" for d in used]

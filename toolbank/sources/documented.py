@@ -155,8 +155,10 @@ def read_signature(line: str) -> Signature:
 
 
 _SELF = re.compile(
-    r"\s*(?:[\w.\[\]]+ )?_*(?P<name>self|cls|mcs|klass)(?![\w=]).*", re.S
+    r"\(\s*(?:[\w.\[\]]+ )?_*(?P<name>self|cls|mcs|klass)(?![\w=])"
+    r"(?:[^,()\[\]]|\[(?:[^\[\]]|\[[^\[\]]*\])*\])*(?:,\s*(?:/\s*,?\s*)?|(?=\)))"
 )
+"""The first argument of a method, with its annotation and the comma or slash after it."""
 
 
 def without_self(signature: Signature, *, is_method: bool) -> Signature:
@@ -164,19 +166,10 @@ def without_self(signature: Signature, *, is_method: bool) -> Signature:
 
     `self` is no parameter of functions and classes, either: compiled ones are documented with it.
     """
-    text, depth = signature.text, 0
-    ends: list[int] = []
-    for position, character in enumerate(text):
-        depth += (character in "([{") - (character in ")]}")
-        if not depth or (depth == 1 and character == ","):
-            ends.append(position)
-    end = ends[0] if ends else 0
-    found = _SELF.fullmatch(text[1:end])
-    if not (signature.parameters and found):
+    found = _SELF.match(signature.text)
+    if not (signature.parameters and found and (is_method or found["name"] == "self")):
         return signature
-    if not (is_method or found["name"] == "self"):
-        return signature
-    rest = re.sub(r"^,?\s*(?:/\s*,?\s*)?", "", text[end:])
+    rest = signature.text[found.end() :]
     return Signature(f"({rest}", signature.parameters[1:])
 
 

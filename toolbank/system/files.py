@@ -84,6 +84,9 @@ def json_text(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, indent=2) + "\n"
 
 
+_LONGEST_LINE = 10_000_000
+
+
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
     """Report a file that the block can't read as an input error.
@@ -112,6 +115,12 @@ def read_text(path: Path) -> str:
     """
     with reading(path):
         return path.read_text(encoding="utf-8-sig")
+
+
+def find_separator(path: Path) -> str:
+    """Find the separator of a table: comma, semicolon or tab, whichever its first line has most."""
+    with path.open(encoding="utf-8", errors="replace") as file:
+        return max(",;\t", key=file.readline(_LONGEST_LINE).count)
 
 
 def read_json(path: Path) -> Any:

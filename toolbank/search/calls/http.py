@@ -46,7 +46,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _BETWEEN = {"spaceDelimited": " ", "pipeDelimited": "|", "tabDelimited": "\t"}
 _MOST_LEVELS = 20  # of brackets; below, a value is JSON
 _QUOTED = {ord('"'): "%22", ord("\r"): "%0D", ord("\n"): "%0A"}
-_SEVERAL = re.compile(r"[+*].*|.*[+*]|.*=.*\*.*|.*:path|.*\.\.\.", re.S)
+_SEVERAL = re.compile(r"[+*].*|.*[+*]|[^=]*=[^*]*\*.*|.*:path|.*\.\.\.", re.S)
 """A name of several segments, such as {proxy+}, {*path} or {name=projects/*}."""
 
 

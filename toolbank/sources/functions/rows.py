@@ -10,7 +10,7 @@ from toolbank.bank.function_reader import find_functions, has_parameters
 from toolbank.sources.document_parser import explain_other, parse_document
 from toolbank.sources.documents import Documents
 from toolbank.system.errors import InputError
-from toolbank.system.files import reading
+from toolbank.system.files import find_separator, reading
 from toolbank.system.text import decode_json
 
 _LONGEST_LINE = 10_000_000
@@ -81,12 +81,6 @@ def _find_in_row(place: str, row: Any) -> Iterator[tuple[str, Any]]:
         yield f"{place}{inner and ', '}{inner}", entry
 
 
-def _find_separator(path: Path) -> str:
-    """The most frequent separator in the first line of a table, or a comma."""
-    with path.open(encoding="utf-8", errors="replace") as file:
-        return max(",;\t", key=file.readline(_LONGEST_LINE).count)
-
-
 def _table_rows(path: Path, repeated: list[str]) -> Iterator[tuple[str, Any]]:
     import polars as pl
 
@@ -94,8 +88,9 @@ def _table_rows(path: Path, repeated: list[str]) -> Iterator[tuple[str, Any]]:
         if path.suffix.lower() == ".parquet":
             table = pl.read_parquet(path)
         else:
-            separator = _find_separator(path)
-            table = pl.read_csv(path, infer_schema=False, separator=separator)
+            table = pl.read_csv(
+                path, infer_schema=False, separator=find_separator(path)
+            )
     except (pl.exceptions.PolarsError, OSError, ValueError) as error:
         said = " ".join(str(error).split())[:300]
         raise InputError(

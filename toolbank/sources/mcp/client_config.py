@@ -31,8 +31,8 @@ _REFERENCE = re.compile(
 )
 _VARIABLE = re.compile(r"(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
 # Editors write JSON with comments. Strings are matched first: they may contain the same characters.
-_STRING = r'("(?:\\.|[^"\\])*")'
-_COMMENT = re.compile(rf"{_STRING}|//[^\n]*|/\*.*?\*/", re.DOTALL)
+_STRING = r'("(?:\\.|[^"\\])*+(?:"|\\?\Z))'
+_COMMENT = re.compile(rf"{_STRING}|//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 _LAST_COMMA = re.compile(rf"{_STRING}|,(?=\s*[}}\]])", re.DOTALL)
 # Variables of editors, written like environment variables.
 _OF_EDITORS = re.compile(r"input:.*|command:.*|config:.*|workspace.*|file.*|selected.*")
@@ -119,10 +119,12 @@ def read_client_config(path: Path, requested: tuple[str, ...] | None) -> ClientC
 
 def _read_entries(path: Path, requested: tuple[str, ...] | None) -> dict[str, Any]:
     named: dict[str, Any] = {}
+    alike: dict[str, list[Any]] = {}
     for key, entry in _find_entries(_read_file(path)):
         name = one_line(key, _LONGEST_NAME)
         # Projects of one user may have the same server.
-        if name not in named or entry != named[name]:
+        if entry not in alike.setdefault(name, []):
+            alike[name].append(entry)
             named[_new_name(name, named)] = entry
     if not named:
         raise InputError(

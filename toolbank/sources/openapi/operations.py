@@ -355,7 +355,7 @@ def _identity(node: Node) -> str:
 
 
 _IN_BRACES = re.compile(r"\{((?:[^{}]|\{[^{}]*\})+)\}")
-_DECORATED = re.compile(r"[+#./;?&*]*([\w.-]+?)(?:[*+?]|\.\.\.|[:=].*)?")
+_DECORATED = re.compile(r"[+#./;?&*]*+([\w.-]+?)(?:[*+?]|\.\.\.|[:=].*)?")
 """A name as frameworks write it: {proxy+}, {*path}, {id:[0-9]+}, {name=projects/*}."""
 
 

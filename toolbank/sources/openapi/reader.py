@@ -167,7 +167,7 @@ def find_server(operation: Operation, references: References) -> str:
         address = _swagger_server(operation, root)
     else:
         server = references.follow_or_report(servers.child(0), "server")
-        address = _server(server) if server else ""
+        address = _server(server, references) if server else ""
     place = servers.document.address
     try:
         if "://" in place and "://" not in address:
@@ -179,15 +179,15 @@ def find_server(operation: Operation, references: References) -> str:
     return urlunsplit(parts._replace(netloc=host, query="", fragment=""))
 
 
-def _server(server: Node) -> str:
-    address = server.get("url")
-    if not isinstance(address, str):
-        return ""
-    for name, variable in server.child("variables").members().items():
-        filled = variable.get("default")
-        if filled is not None:
-            address = address.replace(f"{{{name}}}", str(filled))
-    return address
+def _server(server: Node, references: References) -> str:
+    """The URL of a server; a variable in the default of another one stays."""
+    variables = references.members(server.child("variables"))
+
+    def fill(found: re.Match[str]) -> str:
+        filled = variables[found[1]].get("default") if found[1] in variables else None
+        return found[0] if filled is None else str(filled)
+
+    return re.sub(r"\{([^{}]*)\}", fill, _text(server.get("url")))
 
 
 def _swagger_server(operation: Operation, root: Node) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,18 +36,21 @@ _OF_OTHERS = frozenset(
     }
 )
 """Keywords that say nothing of an object."""
+_DEEPEST = 20
 
 
 @dataclass
 class FlatObject:
     """The properties of an object, and which are required.
 
-    `depths` count the `allOf`s around each property. `rules` are keywords that refer to properties by name; `rest` is the schema of additional
+    `depths` count the `allOf`s around each property, `seen` those around each part by identity.
+    `rules` are keywords that refer to properties by name; `rest` is the schema of additional
     properties, True for anything.
     """
 
     properties: dict[str, Schema] = field(default_factory=dict)
     depths: dict[str, int] = field(default_factory=dict)
+    seen: dict[int, int] = field(default_factory=dict)
     required: list[str] = field(default_factory=list)
     rules: list[Schema] = field(default_factory=list)
     rest: Any = True
@@ -69,8 +72,11 @@ def flatten(schema: Schema, schemas: Schemas) -> FlatObject | None:
 
 def _add(flat: FlatObject, schema: Schema, schemas: Schemas, depth: int) -> bool:
     schema = _bare(schema, schemas)
-    if depth > 20 or not _is_object(schema):
+    if depth > _DEEPEST or not _is_object(schema):
         return False
+    if flat.seen.get(id(schema), depth + 1) <= depth:
+        return True
+    flat.seen[id(schema)] = depth
     for key, item in schema.items():
         if key == "properties":
             for name, part in item.items():
@@ -109,7 +115,8 @@ def _add_property(
         first, last = (part, known) if depth > before else (known, part)
         differing = {k for k in first.keys() & last.keys() if first[k] != last[k]}
         joined = {**first, **last}
-        both = [one for one in last.get("enum", ()) if one in first.get("enum", ())]
+        known_values = {*map(repr, first.get("enum", ()))}
+        both = [one for one in last.get("enum", ()) if repr(one) in known_values]
         if differing - _SAID == {"enum"} and both:
             joined["enum"] = both
         elif differing - _SAID:
@@ -121,10 +128,10 @@ def _add_property(
 
 def _bare(schema: Schema, schemas: Schemas) -> Schema:
     """Follow references, and choices such as "this or null" that leave only one schema."""
-    for _ in range(20):
+    for _ in range(_DEEPEST):
         schema = schemas.target(schema, _SAID)
         only = _only_choice(schema)
-        if only is None or schema.keys() - _SAID - {"anyOf", "oneOf"}:
+        if only is None or len(schema.keys() - _SAID) > 1:
             break
         schema = only
     return schema
@@ -140,34 +147,25 @@ def _is_null(schema: Schema) -> bool:
     return schema.get("type") == "null" or schema.get("enum") == [None]
 
 
-def _is_read_only(schema: Schema, schemas: Schemas) -> bool:
-    """Whether a property is in responses only, also by a reference or an `allOf`."""
+def _parts(schema: Schema, schemas: Schemas) -> Iterator[Schema]:
+    """A schema and those that hold with it: of references, an `allOf` or an only choice."""
     waiting, seen = [schema], set[int]()
     while waiting:
         part = waiting.pop()
-        if part.get("readOnly") is True:
-            return True
         if id(part) not in seen:
             seen.add(id(part))
+            yield part
             waiting += part.get("allOf", ())
             waiting += filter(None, [_only_choice(part)])
             waiting += [schemas.shared(part["$ref"])] if "$ref" in part else []
-    return False
 
 
-def _holds_nothing(schema: Schema, schemas: Schemas, depth: int = 0) -> bool:
-    """Whether a body can't have content."""
-    schema = _bare(schema, schemas)
+def _holds_nothing(schema: Schema) -> bool:
     if _is_null(schema) or schema.get("not") == {} or schema.get("maxProperties") == 0:
         return True
-    if depth < 3 and any(
-        _holds_nothing(part, schemas, depth + 1) for part in schema.get("allOf", ())
-    ):
-        return True
+    keys = ("properties", "patternProperties", "allOf", "$ref")
     is_closed = schema.get("additionalProperties") is False and _is_object(schema)
-    return is_closed and not any(
-        schema.get(key) for key in ("properties", "patternProperties", "allOf")
-    )
+    return is_closed and not any(schema.get(key) for key in keys)
 
 
 def _is_object(schema: Schema) -> bool:
@@ -289,14 +287,14 @@ def _body(
     content_type: str, schema: Schema, node: Node, schemas: Schemas, **more: Any
 ) -> Body | None:
     findings = schemas.references.findings
-    if _holds_nothing(schema, schemas):
+    if any(map(_holds_nothing, _parts(schema, schemas))):
         what = "a request body that can hold nothing, which is no parameter"
         findings.note(what, node.place)
         return None
     required = findings.flag(node, "required") is True
     flat = flatten(schema, schemas)
-    for name in [*flat.properties] if flat else ():
-        if flat and _is_read_only(flat.properties[name], schemas):
+    for name, part in [*flat.properties.items()] if flat else ():
+        if flat and any(one.get("readOnly") is True for one in _parts(part, schemas)):
             del flat.properties[name]
             findings.note("a `readOnly` property, which is no parameter", node.place)
     if flat and flat.rules and not required:

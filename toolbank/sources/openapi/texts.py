@@ -9,15 +9,16 @@ from functools import lru_cache
 _LINE, _PARAGRAPH = "\ue000", "\ue001"
 """Characters in private use that mark where a line and a paragraph begin."""
 _BLOCK = (_PARAGRAPH, _PARAGRAPH)
+_INLINE = (
+    "a abbr b big center cite code del dfn em font i img ins kbd mark nobr q s samp small span "
+    "strike strong sub sup tt u var iframe script style svg"
+)
+_BLOCKS = (
+    "blockquote details div dl section h1 h2 h3 h4 h5 h6 p ol ul pre important note"
+)
 _TAGS = {
-    **dict.fromkeys(("a", "abbr", "b", "big", "center", "cite", "code"), ("", "")),
-    **dict.fromkeys(("del", "dfn", "em", "font", "i", "ins", "kbd", "mark"), ("", "")),
-    **dict.fromkeys(("nobr", "q", "s", "samp", "small", "span", "strike"), ("", "")),
-    **dict.fromkeys(("strong", "sub", "sup", "tt", "u", "var", "img"), ("", "")),
-    **dict.fromkeys(("iframe", "script", "style", "svg"), ("", "")),
-    **dict.fromkeys(("blockquote", "details", "div", "dl", "section"), _BLOCK),
-    **dict.fromkeys(("h1", "h2", "h3", "h4", "h5", "h6", "p", "ol", "pre"), _BLOCK),
-    **dict.fromkeys(("important", "note", "ul"), _BLOCK),
+    **dict.fromkeys(_INLINE.split(), ("", "")),
+    **dict.fromkeys(_BLOCKS.split(), _BLOCK),
     **dict.fromkeys(("dd", "dt", "summary"), (_LINE, "")),
     "li": (f"{_LINE}- ", ""),
 }
@@ -66,21 +67,15 @@ def plain_text(value: object) -> str:
 def _convert(text: str) -> str:
     from selectolax.lexbor import LexborHTMLParser
 
-    lower, end_of_comments = text.lower(), text.rfind("-->")
+    lower, end_of_comments = text.lower(), text.rfind("-->") + 2
     ended = {*_ENDS.findall(lower)} - ({"a"} if "<a " not in lower else set())
 
     def escape(found: re.Match[str]) -> str:
         """Escape what is no HTML, such as a placeholder: a tag that is never closed."""
         said, name = found[0], found[1]
         if name is None:
-            start = found.start()
-            if (
-                said == "<"
-                and start < end_of_comments
-                and text[start : start + 4] == "<!--"
-            ):
-                return said
-            return html.escape(said, quote=False)
+            is_comment = text.startswith("<!--", found.start(), end_of_comments)
+            return said if is_comment else html.escape(said, quote=False)
         name = name.lower()
         if name in _MARKS:
             return _MARKS[name][said[1] == "/"]
@@ -98,7 +93,7 @@ def _convert(text: str) -> str:
     plain = tree.body.text(deep=True) if tree.body else ""
     before, *rest = _BREAK.split(_ITEM.sub(r"\1", plain))
     lines = [before.rstrip()]
-    for said, text in zip(rest[::2], rest[1::2], strict=True):
+    for said, words in zip(rest[::2], rest[1::2], strict=True):
         is_wide = _PARAGRAPH in said or "\n\n" in said or said.count(_LINE) > 1
-        lines += ["\n\n" if is_wide else "\n", text.rstrip()]
+        lines += ["\n\n" if is_wide else "\n", words.rstrip()]
     return "".join(lines).replace("\xa0", " ").replace("\u2028", "\n").strip()

@@ -20,6 +20,8 @@ from toolbank.sources.openapi.texts import plain_text
 from toolbank.system.text import escape
 
 Schema = dict[str, Any]
+_Names = dict[tuple[str, str], list[str]]
+"""The values of a discriminator, by the places of the schemas that they name."""
 _TYPES = ("string", "number", "integer", "boolean", "object", "array", "null")
 _COUNTS = (
     *("minLength", "maxLength", "minItems", "maxItems"),
@@ -208,10 +210,7 @@ class Translation:
         self._findings = references.findings
         self._siblings = references.version >= (3, 1)
         self._followed = 0
-        # For each base with a discriminator its property, and the names of each schema.
-        self._named: dict[
-            tuple[str, str], tuple[str, dict[tuple[str, str], list[str]]]
-        ] = {}
+        self._named: dict[tuple[str, str], tuple[str, _Names]] = {}
         self._refs: set[str] = set()
         # By identity. The schemas are kept so that no other one gets the identity.
         self._refs_of: dict[int, tuple[Schema, frozenset[str]]] = {}
@@ -322,24 +321,21 @@ class Translation:
         """Of a schema that others map to, list its own names only."""
         for part in node.child("allOf").elements():
             if reference_of(part.value) is not None:
-                name, own = self._mapped(part, node)
-                if own:
-                    self._set_choices(schema, name, own)
+                with suppress(UnresolvedError):
+                    name, names = self._names(self._references.follow(part))
+                    if own := names.get(node.key):
+                        self._set_choices(schema, name, own)
 
-    def _mapped(self, part: Node, node: Node) -> tuple[str, list[str]]:
-        """The property of the discriminator that a reference leads to, and a schema's names."""
-        with suppress(UnresolvedError):
-            base = self._references.follow(part)
-            if base.key not in self._named:
-                name, mapping = self._mapping(base)
-                names: dict[tuple[str, str], list[str]] = {}
-                for value, target in mapping.items():
-                    if found := self._find_mapped(target, base):
-                        names.setdefault(found, []).append(value)
-                self._named[base.key] = name, names
-            name, names = self._named[base.key]
-            return name, names.get(node.key, [])
-        return "", []
+    def _names(self, base: Node) -> tuple[str, _Names]:
+        """The property of the discriminator of a base, and the names of each schema."""
+        if base.key not in self._named:
+            name, mapping = self._mapping(base)
+            names: _Names = {}
+            for value, target in mapping.items():
+                if found := self._find_mapped(target, base):
+                    names.setdefault(found, []).append(value)
+            self._named[base.key] = name, names
+        return self._named[base.key]
 
     def _find_mapped(self, target: Node, base: Node) -> tuple[str, str] | None:
         """Where a value of a mapping leads: a reference, or a name beside the base."""
@@ -406,7 +402,8 @@ class Translation:
         }
         if key == "properties":
             required = [n for n in members if self._says_required(members[n])]
-            _read_names(schema, "required", required) if required else None
+            if required:
+                _read_names(schema, "required", required)
         return True
 
     def _says_required(self, node: Node) -> bool:

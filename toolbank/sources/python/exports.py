@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 _IS_LAZY = re.compile(
-    r"^\s*(?:def __getattr__\(\s*\w+[^,)]*\)|__getattr__\b[^=(]*=|sys\.modules\[__name__\]\s*=)",
+    r"^[ \t]*(?:def __getattr__\(\s*\w+[^,)]*\)|__getattr__\b[^=(]*=|sys\.modules\[__name__\]\s*=)",
     re.M,
 )
 _MODULE = re.compile(r"\.*[^\W\d]\w*(?:\.[^\W\d]\w*)*")

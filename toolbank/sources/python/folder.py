@@ -6,8 +6,10 @@ import ast
 import logging
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
+from importlib.util import resolve_name
 from pathlib import Path
 from typing import Any, TypeGuard, cast
 
@@ -181,14 +183,19 @@ def _text(value: Any) -> str:
     return text if isinstance(text, str) else ""
 
 
-def _find_class(part: str | griffe.Expr) -> griffe.Class | None:
+def _find_class(part: Any) -> griffe.Class | None:
     """The class of the folder that a part of an annotation names, if any."""
+    found = _find_named(part)
+    return found if isinstance(found, griffe.Class) else None
+
+
+def _find_named(part: Any) -> Any:
+    """The object of the folder that an expression names, if it is only a name."""
     try:
         named = part.resolved if isinstance(part, griffe.ExprName) else None
-        found = named.final_target if isinstance(named, griffe.Alias) else named
+        return named.final_target if isinstance(named, griffe.Alias) else named
     except Exception:  # names from outside the folder can't be resolved
         return None
-    return found if isinstance(found, griffe.Class) else None
 
 
 def _list_values(found: griffe.Class) -> str:
@@ -336,22 +343,23 @@ def _walk(
         if str(place or file) in seen:
             continue
         seen.add(str(place or file))
-        exports = read_exports(_text_of(place))
-        lazy = _find_lazy(module, exports, root)
+        exports, declared = read_exports(_text_of(place)), _declared(module)
+        lazy = _find_lazy(module, exports)
         for name, member in sorted({**lazy, **module.members}.items()):
             full, value = f"{path}.{name}", _resolve(member)
-            if isinstance(value, griffe.Attribute):
-                value = _resolve_assigned(value)
+            if isinstance(value, griffe.Attribute):  # it may be another name: g = f
+                named = _find_named(value.value)
+                is_alias = isinstance(named, griffe.Class | griffe.Function)
+                value = named if is_alias else value
             if value is None or not f"{value.path}.".startswith(f"{root.path}."):
                 continue
-            is_lazy = name in lazy or (bool(exports.lazy) and not name.startswith("_"))
-            if not _is_public(member, name, module, exports, is_lazy=is_lazy):
+            if not _is_public(member, name, module, declared, exports):
                 continue
             if not scope.looks_into(full):
                 left_out.add(EXCLUDED, full)
                 continue
             if isinstance(value, griffe.Module):
-                child_is_deep = is_deep or _is_deep(value, name, module)
+                child_is_deep = is_deep or _is_deep(value, name, module, declared)
                 waiting.append((full, value, child_is_deep))
                 yield full, value, child_is_deep
             elif isinstance(value, GriffeMember):
@@ -359,43 +367,29 @@ def _walk(
 
 
 def _text_of(place: Path | None) -> str:
-    try:
-        return (
-            place.read_text(encoding="utf-8-sig") if place and place.is_file() else ""
-        )
-    except (OSError, UnicodeDecodeError):
-        return ""
+    with suppress(OSError, UnicodeDecodeError):
+        if place and place.is_file():
+            return place.read_text(encoding="utf-8-sig")
+    return ""
 
 
 def _find_lazy(
-    module: griffe.Module, exports: ModuleExports, root: griffe.Module
+    module: griffe.Module, exports: ModuleExports
 ) -> dict[str, griffe.Object]:
     """The objects that a module gives by its `__getattr__`, as far as its text names them."""
-    if not exports.lazy:
-        return {}
-    base = module.path if module.is_init_module else module.path.rpartition(".")[0]
     found: dict[str, griffe.Object] = {}
-    for home in exports.homes:
-        inner = home.lstrip(".")
-        above = base.split(".")[
-            : len(base.split(".")) - max(len(home) - len(inner) - 1, 0)
-        ]
-        for place in (inner, ".".join([*above, inner]).strip(".")):
-            try:
-                owner = (
-                    root
-                    if place == root.path
-                    else root[place.removeprefix(f"{root.path}.")]
-                )
-                owner = owner.final_target if isinstance(owner, griffe.Alias) else owner
-            except (KeyError, ValueError, griffe.GriffeError):
-                continue
-            if not isinstance(owner, griffe.Module) or owner is module:
-                continue
-            for name in exports.lazy.keys() - module.members.keys():
-                member = owner.members.get(exports.lazy[name])
-                if member is not None and (value := _resolve(member)) is not None:
-                    found.setdefault(name, value)
+    base = module.path if module.is_init_module else module.path.rpartition(".")[0]
+    missing = exports.lazy.keys() - module.members.keys()
+    for home in exports.homes if missing else ():
+        for place in (home,) if home.startswith(".") else (home, f".{home}"):
+            with suppress(KeyError, ValueError, ImportError, griffe.GriffeError):
+                owner = _resolve(module.modules_collection[resolve_name(place, base)])
+                if not isinstance(owner, griffe.Module) or owner is module:
+                    continue
+                for name in missing:
+                    member = owner.members.get(exports.lazy[name])
+                    if member is not None and (value := _resolve(member)) is not None:
+                        found.setdefault(name, value)
     return found
 
 
@@ -407,44 +401,31 @@ def _resolve(member: griffe.Object | griffe.Alias) -> griffe.Object | None:
         return None
 
 
-def _resolve_assigned(value: griffe.Attribute) -> griffe.Object:
-    """The function or class of which an attribute is another name, as in `g = f`."""
-    try:
-        named = (
-            value.value.resolved if isinstance(value.value, griffe.ExprName) else None
-        )
-        found = named.final_target if isinstance(named, griffe.Alias) else named
-    except Exception:  # names from outside the folder can't be resolved
-        return value
-    return found if isinstance(found, griffe.Class | griffe.Function) else value
-
-
 def _is_public(
     member: griffe.Object | griffe.Alias,
     name: str,
     module: griffe.Module,
+    declared: set[str] | None,
     exports: ModuleExports,
-    *,
-    is_lazy: bool,
 ) -> bool:
-    is_named = name in _declared(module)
     if isinstance(member, griffe.Module):
-        return is_named or not (name.startswith("_") or name in NO_API)
-    if module.exports is not None:
-        return is_named and not name.startswith("__")
-    if name.startswith("_"):
-        return False
-    if not isinstance(member, griffe.Alias) or is_lazy:
-        return True
+        is_api = not (name.startswith("_") or name in NO_API)
+        return is_api or name in (declared or ())
+    if declared is not None:
+        return name in declared and not name.startswith("__")
+    if name.startswith("_") or exports.lazy or not isinstance(member, griffe.Alias):
+        return not name.startswith("_")
     is_private = any(part.startswith("_") for part in member.target_path.split("."))
     is_own = module.is_init_module or (is_private and exports.offers(name))
     return is_own and member.runtime
 
 
-def _declared(module: griffe.Module) -> set[str]:
-    """The names in `__all__`; a variable in it stands for the names that it lists."""
+def _declared(module: griffe.Module) -> set[str] | None:
+    """The names in `__all__`, if any; a variable in it stands for the names that it lists."""
+    if module.exports is None:
+        return None
     names: set[str] = set()
-    for one in module.exports or ():
+    for one in module.exports:
         listed = module.members.get(str(one)) if isinstance(one, griffe.Expr) else None
         if isinstance(listed, griffe.Attribute):
             listing = getattr(listed.value, "elements", ())
@@ -454,10 +435,11 @@ def _declared(module: griffe.Module) -> set[str]:
     return names
 
 
-def _is_deep(child: griffe.Module, name: str, module: griffe.Module) -> bool:
+def _is_deep(
+    child: griffe.Module, name: str, module: griffe.Module, declared: set[str] | None
+) -> bool:
     """Whether a package does not present a sub-module, as for `walk_package`."""
-    declared = _declared(module)
-    if module.exports is None or name in declared or child.exports is not None:
+    if declared is None or name in declared or child.exports is not None:
         return False
     return not declared.isdisjoint(module.modules) or child.docstring is None
 

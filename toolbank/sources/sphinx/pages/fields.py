@@ -384,9 +384,8 @@ def _read_parameters(content: Sequence[LexborNode], fields: Fields) -> None:
         for one in found:
             read = _parameter(one.name, replace(item, type=one.classifier))
             is_required = read.required if one.required is None else one.required
-            fields.parameters.append(
-                replace(read, default=one.default, required=is_required)
-            )
+            read = replace(read, default=one.default, required=is_required)
+            fields.parameters.append(read)
 
 
 def _parameter(name: str, item: Item) -> Parameter:

@@ -1,7 +1,7 @@
 """Read the term that an object is documented under: name, signature, C and C++ declarations."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice, takewhile
 from typing import Any
@@ -171,10 +171,7 @@ def following(term: LexborNode) -> list[LexborNode]:
     owner = term.parent
     if owner is None or (owner.parent is not None and owner.parent.tag == "dd"):
         return []
-    below = list(takewhile(_is_within_section, islice(after(owner), _MAX_FOLLOWING)))
-    below = [node for node in below if node.tag != "-text"]
-    above = list(takewhile(_is_within_section, islice(_before(owner), _MAX_FOLLOWING)))
-    above = [node for node in above if node.tag != "-text"]
+    below, above = _section(after(owner)), _section(_before(owner))
     found = list(takewhile(lambda node: not _is_entry(node), below))
     if any(_is_entry(node) and _has_body(node) for node in (*above, *below)):
         return []
@@ -185,6 +182,12 @@ def following(term: LexborNode) -> list[LexborNode]:
         while found and _is_title(found[-1]):
             found.pop()
     return found
+
+
+def _section(nodes: Iterable[LexborNode]) -> list[LexborNode]:
+    """The elements up to the next heading or table."""
+    inner = takewhile(_is_within_section, islice(nodes, _MAX_FOLLOWING))
+    return [node for node in inner if node.tag != "-text"]
 
 
 def _before(node: LexborNode | None) -> Iterator[LexborNode]:

@@ -282,17 +282,15 @@ def _read_object(term: LexborNode, role: str) -> PageObject:
 
 
 def _without_self(heading: Heading, *, is_method: bool) -> Heading:
+    texts = heading.signature.splitlines()
     variants = [
         without_self(Signature(text, heading.parameters), is_method=is_method)
-        for text in heading.signature.splitlines()
+        for text in texts
     ]
-    if not variants:
+    if [one.text for one in variants] == texts:
         return heading
-    return replace(
-        heading,
-        signature="\n".join(one.text for one in variants),
-        parameters=variants[0].parameters,
-    )
+    signature = "\n".join(one.text for one in variants)
+    return replace(heading, signature=signature, parameters=variants[0].parameters)
 
 
 def _data_kind(signature: str, value: str) -> ToolKind | None:
