@@ -356,7 +356,7 @@ class SentenceEncoder(Encoder):
     @classmethod
     def read(cls, name: str, config: EncoderConfig) -> Self:
         """Read the model as `load_model` does."""
-        return cls(load_model(name), state_prompts(config))
+        return cls(load_model(name), config)
 
     @property
     def dimension(self) -> int:
