@@ -136,7 +136,6 @@ class EmbeddingEngine:
         self._credentials = read_credentials(config)
         self._endpoint = Endpoint(config, self._credentials, _MOST_BYTES)
         self._store = EmbeddingStore(config)
-        self._has_replied = self._has_seen_page = False
         self._sends_format = True
 
     async def answer(self, request: ChatRequest) -> ChatReply:
@@ -201,10 +200,10 @@ class EmbeddingEngine:
                 self.model,
                 self._credentials,
                 config.parameters,
-                is_sure=not self._has_replied,
+                is_sure=not self._endpoint.has_replied,
             )
         vectors, tokens = self._read(answer, len(texts))
-        self._has_replied = True
+        self._endpoint.has_replied = True
         new = dict(zip(texts, vectors, strict=True))
         self._store.put(new)
         made.vectors |= new
@@ -217,8 +216,6 @@ class EmbeddingEngine:
         self, answer: HttpResponse, n_texts: int
     ) -> tuple[list[NDArray[np.float32]], int]:
         """Read the vectors [d] in the order of the texts, and the tokens that they cost."""
-        from toolbank.llm.engines.openai.failures import unusable_reply
-
         url = self._config.base_url
         if not answer.whole:
             raise EngineError(
@@ -231,12 +228,7 @@ class EmbeddingEngine:
             placed = {row.get("index", place): row["embedding"] for place, row in rows}
             vectors = [_decode(placed[place]) for place in sorted(placed)]
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-            error = find_problem(answer.body)
-            is_sure = self._has_seen_page and not self._has_replied
-            self._has_seen_page |= error.reason == "web-page"
-            raise unusable_reply(
-                error, url, self._credentials, is_sure=is_sure
-            ) from None
+            raise self._endpoint.explain(find_problem(answer.body)) from None
         tokens_in, _, total = read_usage(reply.get("usage"))
         problem = ""
         if sorted(placed) != [*range(n_texts)] or len(rows) != n_texts:

@@ -191,7 +191,7 @@ def state_prompts(config: C) -> C:
 
 def describe_prompts(config: EncoderConfig) -> str:
     """Describe the prompts that `state_prompts` sets; "" if there are none, or no model here yet."""
-    if config.is_remote or find_local_model(locate(config)) is None:
+    if find_local_model(locate(config)) is None:
         return ""
     stated, own = state_prompts(config), []
     for key, what in zip(PREFIXES, ("queries", "descriptions"), strict=True):
