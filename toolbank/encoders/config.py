@@ -68,14 +68,15 @@ class EncoderConfig(Config):
 
 
 class PrefixedConfig(EncoderConfig):
-    """An encoder with texts before its inputs; `state_prompts` sets those that are unset."""
+    """An encoder that puts a prefix before each text; `state_prompts` sets unset ones."""
 
     query_prefix: str | None = Field(
         default=None,
         description='before each query, such as "query: "; unset: the model\'s own prompt',
     )
     document_prefix: str | None = Field(
-        default=None, description="before each description; unset: as `query_prefix`"
+        default=None,
+        description="before each description; unset: the model's own prompt",
     )
 
     def as_query(self, text: str) -> str:

@@ -332,7 +332,7 @@ class EndpointEncoder(Encoder):
                 + (
                     f"not of {dimensions}. Remove `dimensions`, which it ignores."
                     if dimensions == self._width
-                    else f"and those that are there have {self._width}: another model made them. "
+                    else f"and the saved ones have {self._width}: another model made them. "
                     "Use that one, or fit again: toolbank train RUN."
                 )
             )

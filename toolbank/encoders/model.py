@@ -292,7 +292,7 @@ def _demand_parts(folder: Path) -> None:
     for module in read_modules(folder):
         if module["type"].endswith((".Router", ".Asym")):
             raise InputError(
-                f"{folder}: has networks of their own for queries and documents "
+                f"{folder}: has separate networks for queries and documents "
                 f"({module['type']}), and toolbank uses one for both. Give another model."
             )
 

@@ -268,7 +268,7 @@ class Retriever(Stored, ABC):
         return {}
 
     def check_encoder(self) -> None:
-        """Refuse an encoder that it cannot be fitted on, before anything is.
+        """Refuse an encoder that it cannot be fitted on, before any fit begins.
 
         Raises:
             InputError: what is wrong with the encoder, and what to do.

@@ -142,7 +142,7 @@ class FitStage(Stage):
         yield from trainings
 
     def notes(self) -> list[str]:
-        """Its prompt templates, and the prompts that its encoder brings."""
+        """List custom prompt templates, and the prompts of the encoder's model."""
         return [*super().notes(), *filter(None, map(describe_prompts, self.encoders))]
 
     def files(self) -> tuple[Path, ...]:
@@ -171,7 +171,7 @@ class FitStage(Stage):
 
     @property
     def encoders(self) -> tuple[EncoderConfig, ...]:
-        """Those that it reads texts with on this machine."""
+        """The encoders that run on this machine."""
         return tuple(one for one in self.config.encoders if not one.is_remote)
 
     def check(self) -> None:
@@ -189,7 +189,7 @@ class FitStage(Stage):
             create_retriever(self.config).check_encoder()
 
     def _check_transformers(self) -> None:
-        """Let the retriever look at the encoders that are on this machine."""
+        """Refuse encoders on this machine that the retriever cannot be fitted on."""
         for encoder in self.encoders:
             if folder := find_local_model(locate(encoder)):
                 settings = read_mapping(folder / "config.json")

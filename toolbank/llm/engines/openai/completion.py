@@ -214,7 +214,7 @@ def _find_elsewhere(message: dict[str, Any]) -> str:
 
 
 def find_problem(body: Any) -> CompletionError:
-    """Find out what a body is that is not what was requested."""
+    """Describe a body that is not what was requested."""
     said = body
     if isinstance(body, bytes):
         said = body[:_EXCERPT].decode("utf-8", "replace")

@@ -272,8 +272,8 @@ _NEWER_LIMIT: Limit = "max_completion_tokens"
 _MOST_REFUSED = 16
 
 
-# What llama.cpp, LM Studio and Ollama say of themselves, from the root of the server.
-_SAY_SLOTS = ("/props", "/api/v1/models", "/api/ps")
+# Where llama.cpp, LM Studio and Ollama report their state, from the root of the server.
+_STATE_PATHS = ("/props", "/api/v1/models", "/api/ps")
 _SLOTS_S = 2.0
 
 
@@ -362,7 +362,7 @@ class OpenAIEngine:
         url = self._config.base_url
         if not (is_private(url) or urlsplit(url).port):
             return None
-        for path in _SAY_SLOTS:
+        for path in _STATE_PATHS:
             try:
                 answer = await self._endpoint.ask("GET", path, _SLOTS_S)
             except EngineError:
