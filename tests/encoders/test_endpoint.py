@@ -215,6 +215,21 @@ def test_vectors_of_another_length_than_the_saved_ones_are_refused(tmp_path):
             encoder.encode_queries(TEXTS[:1])
 
 
+def test_an_endpoint_that_ignores_dimensions_is_named(tmp_path):
+    with ChatServer(Answer.embeddings) as server:
+        encoder = load_encoder(config(server.url, tmp_path, dimensions=7))
+        with pytest.raises(InputError, match="of 32 numbers, not of 7"):
+            encoder.encode_queries(TEXTS[:1])
+
+
+def test_calls_need_no_run_folder(tmp_path):
+    with ChatServer(Answer.embeddings) as server:
+        gone = config(server.url, tmp_path / "no" / "run", batch_size=3)
+        found = load_encoder(gone).encode_queries(TEXTS)
+    np.testing.assert_allclose(found, expected(TEXTS), atol=1e-6)
+    assert not (tmp_path / "no").exists()
+
+
 def write(folder, url, **encoder):
     """A recipe whose tools are found by an endpoint, by BM25, and by both."""
     path = Path(write_recipe(folder))
@@ -261,6 +276,16 @@ def test_a_run_a_pack_and_their_searches_call_it_for_new_texts_alone(tmp_path):
         assert not down.stdout
     for path in tmp_path.rglob("*"):
         assert not path.is_file() or KEY.encode() not in path.read_bytes()
+
+
+def test_a_plan_counts_texts_of_several_retrievers_once(tmp_path):
+    path = write(tmp_path, closed_url(), model="large")
+    content = yaml.safe_load(path.read_text())
+    other = {**content["retrievers"][0], "type": "descriptions"}
+    content["retrievers"] = [content["retrievers"][0], other]
+    path.write_text(yaml.safe_dump(content))
+    told = do(tmp_path, "plan", path, "--out", "r").stdout
+    assert "tool2vec, descriptions: about 45 texts to embed" in told
 
 
 def test_a_server_tells_its_clients_why_it_cannot_search(tmp_path):
@@ -314,6 +339,11 @@ def test_a_killed_run_sends_only_what_it_lacks(tmp_path):
         ({"type": "mlc"}, {}, "type"),
         ({"type": "descriptions"}, {"temperature": 0.5}, "temperature"),
         ({"type": "descriptions"}, {"executor": "ray"}, "executor"),
+        (
+            {"type": "descriptions"},
+            {"parameters": {"input": ["x"]}},
+            "it has the texts",
+        ),
         ({"type": "descriptions"}, {"api_key_env": KEY}, "NAME of an environment"),
     ],
 )

@@ -120,7 +120,7 @@ def leave_prompts_out(folder):
 
 @pytest.mark.parametrize(
     ("change", "told"),
-    [(route, "networks of their own"), (leave_prompts_out, "leave out")],
+    [(route, "separate networks"), (leave_prompts_out, "leave out")],
 )
 def test_a_model_that_embeds_otherwise_is_refused(folder, tmp_path, change, told):
     other = shutil.copytree(folder, tmp_path / "other")

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 from toolbank.config.registry import Registry, TaggedUnion
 from toolbank.encoders.config import EncoderConfig, EncoderKind
 from toolbank.encoders.location import Stamp, find_folder, locate, stamp_files
-from toolbank.encoders.model import state_prompts
 
 if TYPE_CHECKING:
     from toolbank.encoders.base import Encoder
@@ -21,7 +20,7 @@ ENCODERS = Registry(
     {
         "sentence": "toolbank.encoders.sentence:KIND",
         "layers": "toolbank.papers.layers:KIND",
-        "endpoint": "toolbank.encoders.endpoint:KIND",
+        "endpoint": "toolbank.encoders.config:ENDPOINT",
         "onnx": "toolbank.encoders.config:ONNX",
     },
 )
@@ -41,6 +40,8 @@ def load_encoder(config: EncoderConfig) -> Encoder:
     Raises:
         InputError: there is no such model, or it cannot be downloaded or read.
     """
+    from toolbank.encoders.model import state_prompts
+
     config = state_prompts(config)
     name = locate(config)
     folder = None if config.named_by_content else find_folder(name)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, ClassVar, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, JsonValue, model_validator
 
-from toolbank.config.base import NAME_OR_PATH, Config, Transport
+from toolbank.config.base import NAME_OR_PATH, PATH_IN_RUN, Config, Transport
+from toolbank.llm.config import BudgetConfig, SearchModelConfig
 
 PREFIXES = ("query_prefix", "document_prefix")
 
@@ -66,14 +68,15 @@ class EncoderConfig(Config):
 
 
 class PrefixedConfig(EncoderConfig):
-    """An encoder with texts before its inputs; `state_prompts` sets those that are unset."""
+    """An encoder that puts a prefix before each text; `state_prompts` sets unset ones."""
 
     query_prefix: str | None = Field(
         default=None,
         description='before each query, such as "query: "; unset: the model\'s own prompt',
     )
     document_prefix: str | None = Field(
-        default=None, description="before each description; unset: as `query_prefix`"
+        default=None,
+        description="before each description; unset: the model's own prompt",
     )
 
     def as_query(self, text: str) -> str:
@@ -121,3 +124,54 @@ class OnnxConfig(PrefixedConfig):
 
 
 ONNX = EncoderKind(OnnxConfig, "toolbank.encoders.onnx:OnnxEncoder")
+
+
+class EndpointConfig(SearchModelConfig, PrefixedConfig):
+    """An embedding model at an endpoint (`/v1/embeddings`): embeds texts, and can't be trained."""
+
+    named_by_content: ClassVar[bool] = True
+    is_remote: ClassVar[bool] = True
+    section: ClassVar[str] = "retrievers.NAME.encoder"
+    call_steps: ClassVar[tuple[str, ...]] = ("embed",)
+    only_engine: ClassVar[str] = "toolbank.encoders.endpoint:EMBEDDINGS"
+    # Settings of chat engines, which a recipe cannot set here.
+    engine: ClassVar[str] = "embeddings"  # type: ignore[misc]
+    temperature: ClassVar[None] = None  # type: ignore[misc]
+    max_tokens: ClassVar[int] = 1  # type: ignore[misc]
+    options: ClassVar[dict[str, JsonValue]] = {}  # type: ignore[misc]
+    executor: ClassVar[Literal["local"]] = "local"  # type: ignore[misc]
+    workers: ClassVar[int] = 1  # type: ignore[misc]
+
+    type: Literal["endpoint"]
+    model: str = Field(min_length=1, description="name of the model at the endpoint")
+    dimensions: int | None = Field(
+        default=None,
+        ge=1,
+        description="length of the vectors, for models that can shorten them; unset: not sent",
+    )
+    replies: Path = Field(
+        default=Path("embeddings.sqlite"),
+        description="journal of the calls in the run folder",
+        json_schema_extra=PATH_IN_RUN,
+    )
+
+    def __hash__(self) -> int:
+        """Hash all settings, some of which are mappings."""
+        return hash(self.model_dump_json())
+
+    def describe_pack(self) -> str:
+        """Say where the searches of a pack send their requests, and by which key."""
+        key = f", with the key in {self.api_key_env}" if self.api_key_env else ""
+        return (
+            f"The pack has no encoder: each search sends its request to {self.model} at "
+            f"{self.base_url}{key}, and fails if the endpoint does not answer."
+        )
+
+    def packed(self) -> Self:
+        """Return the settings for a pack, whose searches have no run folder and no budget."""
+        replies = Path("embeddings.sqlite")
+        unset = {"replies": replies, "price": None, "budget": BudgetConfig()}
+        return self.model_copy(update=unset)
+
+
+ENDPOINT = EncoderKind(EndpointConfig, "toolbank.encoders.endpoint:EndpointEncoder")

@@ -6,23 +6,21 @@ import base64
 import hashlib
 import json
 import os
-import re
 import sqlite3
 import time
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager, nullcontext, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from filelock import FileLock
 from numpy.typing import NDArray
-from pydantic import ConfigDict, Field, JsonValue
 
-from toolbank.config.base import PATH_IN_RUN, Transport
 from toolbank.encoders.base import Encoder
-from toolbank.encoders.config import EncoderConfig, EncoderKind, PrefixedConfig
+from toolbank.encoders.config import EncoderConfig, EndpointConfig
 from toolbank.llm.chat import (
     ChatReply,
     ChatRequest,
@@ -31,87 +29,24 @@ from toolbank.llm.chat import (
     estimate_tokens,
     number_from_text,
 )
-from toolbank.llm.config import (
-    BudgetConfig,
-    SearchModelConfig,
-    find_grants,
-    read_credentials,
-)
-from toolbank.llm.engines.kind import EngineKind, refuse_options
-from toolbank.llm.engines.openai.completion import (
-    check_settings,
-    find_problem,
-    read_usage,
-)
+from toolbank.llm.config import find_grants, read_credentials
+from toolbank.llm.engines.kind import EngineKind, refuse_taken
+from toolbank.llm.engines.openai.completion import find_problem, read_usage
 from toolbank.system.errors import InputError, ToolbankError
 from toolbank.system.numbers import count
 from toolbank.system.outputs import cache_folder
 from toolbank.system.terminal import print_above_bars, print_message
+from toolbank.training.ranks import world_size
 
 if TYPE_CHECKING:
     from toolbank.llm.engines.openai.failures import HttpResponse
 
-# Settings of chat engines.
-_HIDDEN = ("engine", "temperature", "max_tokens", "options", "executor", "workers")
-
-
-def _hide_settings(schema: dict[str, Any]) -> None:
-    for name in _HIDDEN:
-        schema["properties"].pop(name, None)
-
-
-class EndpointConfig(SearchModelConfig, PrefixedConfig):
-    """An embedding model at an endpoint (`/v1/embeddings`): embeds texts, and can't be trained."""
-
-    model_config = ConfigDict(json_schema_extra=_hide_settings)
-    named_by_content: ClassVar[bool] = True
-    is_remote: ClassVar[bool] = True
-    section: ClassVar[str] = "retrievers.NAME.encoder"
-    call_steps: ClassVar[tuple[str, ...]] = ("embed",)
-    only_engine: ClassVar[str] = "toolbank.encoders.endpoint:EMBEDDINGS"
-
-    type: Literal["endpoint"]
-    model: str = Field(description="name of the model at the endpoint")
-    engine: Transport[Literal["embeddings"]] = Field(default="embeddings", exclude=True)
-    temperature: Transport[None] = Field(default=None, exclude=True)
-    max_tokens: Transport[Literal[1]] = Field(default=1, exclude=True)
-    options: Transport[dict[str, JsonValue]] = Field(default={}, exclude=True)
-    executor: Transport[Literal["local"]] = Field(default="local", exclude=True)
-    workers: Transport[Literal[1]] = Field(default=1, exclude=True)
-    dimensions: int | None = Field(
-        default=None,
-        ge=1,
-        description="length of the vectors, for models that can shorten them; unset: not sent",
-    )
-    replies: Path = Field(
-        default=Path("embeddings.sqlite"),
-        description="journal of the calls in the run folder",
-        json_schema_extra=PATH_IN_RUN,
-    )
-
-    def __hash__(self) -> int:
-        """Hash all settings, some of which are mappings."""
-        return hash(self.model_dump_json())
-
-    def describe_pack(self) -> str:
-        """Say where the searches of a pack send their requests, and by which key."""
-        key = f", with the key in {self.api_key_env}" if self.api_key_env else ""
-        return (
-            f"The pack has no encoder: each search sends its request to {self.model} at "
-            f"{self.base_url}{key}, and fails if the endpoint does not answer."
-        )
-
-    def packed(self) -> Self:
-        """Return the settings for a pack, whose searches have no run folder and no budget."""
-        unset = {"replies": Path("embeddings.sqlite"), "price": None}
-        return self.model_copy(update={**unset, "budget": BudgetConfig()})
-
-
-KIND = EncoderKind(EndpointConfig, "toolbank.encoders.endpoint:EndpointEncoder")
+Vectors = dict[str, NDArray[np.float32]]
+"""Vectors [d] by their texts."""
 
 _MOST_BYTES = 64 * 2**20
-_ABOUT_FORMAT = re.compile(r"encoding.?format|base64", re.IGNORECASE)
 _FORMAT_REFUSED = (400, 404, 415, 422, 500, 501)
+_ABOUT_FORMAT = ("encoding_format", "encoding format", "encodingformat", "base64")
 
 
 def _make_identity(config: EndpointConfig) -> str:
@@ -131,37 +66,32 @@ class EmbeddingStore:
     def __init__(self, config: EndpointConfig) -> None:
         self._path = cache_folder() / "embeddings.sqlite"
         self._prefix = f"{config.base_url}\0{_make_identity(config)}\0"
-        # Those that could not be written.
-        self._unwritten: dict[bytes, NDArray[np.float32]] = {}
+        self._is_broken = False
 
-    def get(self, texts: Sequence[str]) -> dict[str, NDArray[np.float32]]:
+    def get(self, texts: Sequence[str]) -> Vectors:
         """Get the vectors of those texts that were embedded before."""
-        by_key = {self._key(text): text for text in texts}
-        found = {k: v for k, v in self._unwritten.items() if k in by_key}
+        found: Vectors = {}
+        query = "SELECT vector FROM vectors WHERE key = ?"
         with suppress(sqlite3.Error, OSError), closing(self._connect()) as connection:
-            for start in range(0, len(by_key), 500):
-                keys = [*by_key][start : start + 500]
-                marks = ", ".join("?" * len(keys))
-                query = f"SELECT key, vector FROM vectors WHERE key IN ({marks})"  # noqa: S608
-                for key, content in connection.execute(query, keys):
-                    found[key] = np.frombuffer(content, "<f4")
-        return {by_key[key]: vector for key, vector in found.items()}
+            for text in dict.fromkeys(texts):
+                if row := connection.execute(query, [self._key(text)]).fetchone():
+                    found[text] = np.frombuffer(row[0], "<f4")
+        return found
 
-    def put(self, vectors: Mapping[str, NDArray[np.float32]]) -> None:
+    def put(self, vectors: Vectors) -> None:
         """Write vectors, and return when they are on disk."""
-        rows = {self._key(text): vector for text, vector in vectors.items()}
-        values = [(key, vector.astype("<f4").tobytes()) for key, vector in rows.items()]
+        rows = [(self._key(t), v.astype("<f4").tobytes()) for t, v in vectors.items()]
         try:
             with closing(self._connect()) as connection, connection:
                 statement = "INSERT OR REPLACE INTO vectors VALUES (?, ?)"
-                connection.executemany(statement, values)
+                connection.executemany(statement, rows)
         except (sqlite3.Error, OSError) as error:
-            if not self._unwritten:
+            if not self._is_broken:
                 print_above_bars(
                     f"{self._path}: can't be written ({error}), so the same texts are sent and "
                     "paid for again next time. Repair or delete the file."
                 )
-            self._unwritten |= rows
+            self._is_broken = True
 
     def _key(self, text: str) -> bytes:
         whole = f"{self._prefix}{text}"
@@ -175,6 +105,16 @@ class EmbeddingStore:
             "WITHOUT ROWID"
         )
         return connection
+
+
+@dataclass
+class _Embedded:
+    """The vectors for one request, and what they cost."""
+
+    vectors: Vectors
+    tokens: int = 0
+    estimated: bool = False
+    pause: float = 0.0
 
 
 class EmbeddingEngine:
@@ -196,9 +136,7 @@ class EmbeddingEngine:
         self._credentials = read_credentials(config)
         self._endpoint = Endpoint(config, self._credentials, _MOST_BYTES)
         self._store = EmbeddingStore(config)
-        self._has_replied = self._has_seen_page = False
         self._sends_format = True
-        self._pause = 0.0
 
     async def answer(self, request: ChatRequest) -> ChatReply:
         """Embed the texts that are not in the store.
@@ -206,46 +144,45 @@ class EmbeddingEngine:
         Raises:
             EngineError: there are no vectors, or no usable ones.
         """
+        started = time.perf_counter()
         texts = [message.content for message in request.messages]
-        known, started = self._store.get(texts), time.perf_counter()
-        spent: Counter[str] = Counter()
-        if new := [text for text in texts if text not in known]:
-            await self._embed(new, spent)
-            known |= self._store.get(new)
-        vectors = np.stack([known[text] for text in texts])
+        made = _Embedded(self._store.get(texts))
+        if new := [text for text in texts if text not in made.vectors]:
+            await self._embed(new, made)
+        vectors = np.stack([made.vectors[text] for text in texts])
         return ChatReply(
             base64.b64encode(vectors.astype("<f4").tobytes()).decode(),
             self.model,
-            spent["tokens"],
+            made.tokens,
             latency=time.perf_counter() - started,
-            estimated=spent["estimated"] > 0,
-            pause=self._pause,
+            estimated=made.estimated,
+            pause=made.pause,
         )
 
     async def close(self) -> None:
         """Close all connections."""
         await self._endpoint.close()
 
-    async def _embed(self, texts: Sequence[str], spent: Counter[str]) -> None:
+    async def _embed(self, texts: Sequence[str], made: _Embedded) -> None:
         """Embed texts in one call, or in halves if they are too many or too long for one."""
         try:
-            await self._call(texts, spent)
+            await self._call(texts, made)
         except EngineError as error:
             if error.reason != "bad-request" or len(texts) == 1:
-                error.prompt_tokens += spent["tokens"]
+                error.prompt_tokens += made.tokens
                 raise
             half = len(texts) // 2
-            await self._embed(texts[:half], spent)
-            await self._embed(texts[half:], spent)
+            await self._embed(texts[:half], made)
+            await self._embed(texts[half:], made)
 
-    async def _call(self, texts: Sequence[str], spent: Counter[str]) -> None:
+    async def _call(self, texts: Sequence[str], made: _Embedded) -> None:
         from toolbank.llm.engines.openai.failures import read_pause, status_error
 
         config = self._config
         body: dict[str, Any] = {"model": self.model, "input": list(texts)}
         if config.dimensions is not None:
             body["dimensions"] = config.dimensions
-        if self._sends_format:
+        if sends_format := self._sends_format:
             # A quarter of the size of decimal numbers.
             body["encoding_format"] = "base64"
         content = json.dumps({**body, **config.parameters}).encode()
@@ -253,38 +190,36 @@ class EmbeddingEngine:
             "POST", "embeddings", config.total_timeout, content
         )
         if answer.status != 200:
-            is_format = answer.status in _FORMAT_REFUSED and _ABOUT_FORMAT.search(
-                answer.text
-            )
-            if self._sends_format and is_format:
+            said = answer.text.lower() if answer.status in _FORMAT_REFUSED else ""
+            if sends_format and any(words in said for words in _ABOUT_FORMAT):
                 self._sends_format = False
-                await self._call(texts, spent)
-                return
+                return await self._call(texts, made)
             raise status_error(
                 answer,
                 config.base_url,
                 self.model,
                 self._credentials,
                 config.parameters,
-                is_sure=not self._has_replied,
+                is_sure=not self._endpoint.has_replied,
             )
         vectors, tokens = self._read(answer, len(texts))
-        self._has_replied = True
-        self._store.put(dict(zip(texts, vectors, strict=True)))
-        self._pause = read_pause(answer.headers)
-        spent["tokens"] += tokens or sum(map(estimate_tokens, texts))
-        spent["estimated"] += not tokens
+        self._endpoint.has_replied = True
+        new = dict(zip(texts, vectors, strict=True))
+        self._store.put(new)
+        made.vectors |= new
+        made.tokens += tokens or sum(map(estimate_tokens, texts))
+        made.estimated |= not tokens
+        made.pause = read_pause(answer.headers)
+        return None
 
     def _read(
         self, answer: HttpResponse, n_texts: int
-    ) -> tuple[NDArray[np.float32], int]:
-        """Read the vectors [n_texts, d] in the order of the texts, and the tokens that they cost."""
-        from toolbank.llm.engines.openai.failures import unusable_reply
-
-        where = f"{self._config.base_url}:"
+    ) -> tuple[list[NDArray[np.float32]], int]:
+        """Read the vectors [d] in the order of the texts, and the tokens that they cost."""
+        url = self._config.base_url
         if not answer.whole:
             raise EngineError(
-                f"{where} the vectors take over {_MOST_BYTES >> 20} MB. Set a smaller `batch_size`.",
+                f"{url}: the vectors take over {_MOST_BYTES >> 20} MB. Set a smaller `batch_size`.",
                 reason="bad-request",
             )
         try:
@@ -293,28 +228,26 @@ class EmbeddingEngine:
             placed = {row.get("index", place): row["embedding"] for place, row in rows}
             vectors = [_decode(placed[place]) for place in sorted(placed)]
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-            error = find_problem(answer.body)
-            is_sure = self._has_seen_page and not self._has_replied
-            self._has_seen_page |= error.reason == "web-page"
-            url, credentials = self._config.base_url, self._credentials
-            raise unusable_reply(error, url, credentials, is_sure=is_sure) from None
+            raise self._endpoint.explain(find_problem(answer.body)) from None
         tokens_in, _, total = read_usage(reply.get("usage"))
         problem = ""
         if sorted(placed) != [*range(n_texts)] or len(rows) != n_texts:
-            problem = f"has {len(rows):,} vectors for {n_texts:,} texts, or wrong numbers of them"
+            problem = (
+                f"{len(rows):,} vectors for {n_texts:,} texts, or wrong numbers of them"
+            )
         elif len({vector.shape for vector in vectors}) > 1 or vectors[0].ndim != 1:
-            problem = "has vectors of different lengths"
+            problem = "vectors of different lengths"
         elif not all(vector.size and np.isfinite(vector).all() for vector in vectors):
-            problem = "has a vector that is empty or has a value that is no number"
+            problem = "a vector that is empty or has a value that is no number"
         if problem:
             raise EngineError(
-                f"{where} the reply {problem}. Is {self.model} an embedding model, and the server "
-                "up to date?",
+                f"{url}: the reply has {problem}. Is {self.model} an embedding model, and the "
+                "server up to date?",
                 reason="wrong-vectors",
                 retryable=True,
                 prompt_tokens=tokens_in or total,
             )
-        return np.stack(vectors), tokens_in or total
+        return vectors, tokens_in or total
 
 
 def _decode(embedding: Any) -> NDArray[np.float32]:
@@ -323,9 +256,16 @@ def _decode(embedding: Any) -> NDArray[np.float32]:
     return np.array(embedding, np.float32)
 
 
+_TAKEN = {
+    "model": "use the setting `model`",
+    "input": "it has the texts",
+    "dimensions": "use the setting `dimensions`",
+    "encoding_format": "vectors are read as base64 or as numbers, whichever the endpoint sends",
+}
+
+
 def _check(config: EndpointConfig) -> None:
-    refuse_options(config)
-    check_settings(config)
+    refuse_taken(f"{config.section}.parameters", config.parameters, _TAKEN)
 
 
 EMBEDDINGS = EngineKind["EndpointConfig"](
@@ -381,17 +321,20 @@ class EndpointEncoder(Encoder):
             ToolbankError: a budget is spent, or the endpoint is down or refuses.
         """
         found = self._store.get(texts)
-        new = [text for text in dict.fromkeys(texts) if text not in found]
-        if new:
-            with TemporaryDirectory() as folder:
-                found |= self._ask(new, Path(folder))
+        if new := [text for text in dict.fromkeys(texts) if text not in found]:
+            found |= self._ask(new)
         widths = {len(found[text]) for text in texts}
         self._width = self._width or min(widths)
         if widths != {self._width}:
+            model, dimensions = self.config.model, self.config.dimensions
             raise InputError(
-                f"{self.config.base_url}: {self.config.model} gives vectors of {max(widths)} "
-                f"numbers, and those that are there have {self._width}: another model made them. "
-                "Use that one, or fit again: toolbank train RUN."
+                f"{self.config.base_url}: {model} gives vectors of {max(widths)} numbers, "
+                + (
+                    f"not of {dimensions}. Remove `dimensions`, which it ignores."
+                    if dimensions == self._width
+                    else f"and the saved ones have {self._width}: another model made them. "
+                    "Use that one, or fit again: toolbank train RUN."
+                )
             )
         vectors = np.stack([found[text] for text in texts])
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -400,40 +343,45 @@ class EndpointEncoder(Encoder):
     def _encode_new(self, texts: list[str]) -> NDArray[np.float32]:
         return self.embed(texts)
 
-    def _ask(
-        self, texts: Sequence[str], folder: Path
-    ) -> dict[str, NDArray[np.float32]]:
+    def _ask(self, texts: Sequence[str]) -> Vectors:
         from toolbank.llm.searches import ask_searches
 
-        config = self.config
-        if not (
-            config.replies.is_absolute() and os.access(config.replies.parent, os.W_OK)
-        ):
-            # Outside of a run nothing adds up the calls.
-            config = config.keep_replies(folder / config.replies)
-        batches = list(_make_batches(texts, config.batch_size))
         if not self._has_sent:
             self._has_sent = True
-            where = f"{config.model} at {config.base_url}"
+            where = f"{self.config.model} at {self.config.base_url}"
             print_message(f"{count(len(texts), 'text')} to embed: sending to {where}.")
+        batches = list(_make_batches(texts, self.config.batch_size))
+        requests = [_make_request(batch) for batch in batches]
 
-        def read(number: int, reply: ChatReply) -> NDArray[np.float32]:
+        def read(number: int, reply: ChatReply) -> Vectors:
             content = np.frombuffer(base64.b64decode(reply.text), "<f4")
-            return content.reshape(len(batches[number]), -1)
+            batch = batches[number]
+            return dict(zip(batch, content.reshape(len(batch), -1), strict=True))
 
-        answers = ask_searches(
-            [_make_request(batch) for batch in batches], read, config
-        )
+        with _keep_calls(self.config) as config:
+            answers = ask_searches(requests, read, config)
         if failed := [one.failure for one in answers if one.failure]:
             raise ToolbankError(
                 f"{len(failed):,} of {count(len(answers), 'call')} for embeddings failed, the last "
                 f"with: {failed[-1].detail} The vectors that came are kept."
             )
-        found: dict[str, NDArray[np.float32]] = {}
-        for batch, answer in zip(batches, answers, strict=True):
-            assert isinstance(answer.value, np.ndarray)
-            found |= zip(batch, answer.value, strict=True)
-        return found
+        parts = (one.value for one in answers if isinstance(one.value, dict))
+        return {text: vector for part in parts for text, vector in part.items()}
+
+
+@contextmanager
+def _keep_calls(config: EndpointConfig) -> Iterator[EndpointConfig]:
+    """Give the settings with a journal in the run folder, or outside of a run a temporary one."""
+    replies = config.replies
+    with suppress(OSError):
+        replies.parent.mkdir(exist_ok=True)
+    if replies.is_absolute() and os.access(replies.parent, os.W_OK):
+        # Under torchrun all processes embed the same texts, which one of them sends.
+        with FileLock(f"{replies}.lock") if world_size() > 1 else nullcontext():
+            yield config
+    else:
+        with TemporaryDirectory() as folder:
+            yield config.keep_replies(Path(folder, replies.name))
 
 
 def _make_request(texts: Sequence[str]) -> ChatRequest:
@@ -451,5 +399,4 @@ def _make_batches(texts: Sequence[str], most: int) -> Iterator[list[str]]:
             batch, tokens = [], 0
         batch.append(text)
         tokens += size
-    if batch:
-        yield batch
+    yield batch

@@ -115,8 +115,8 @@ def encoder_identity(config: EncoderConfig) -> str:
     """Identify the weights of a configuration on this machine.
 
     A folder is identified by the SHA-256 of the names and contents of its files, the package by its
-    version, and a model of the hub or of an endpoint by its name, before and after its download. The adapter adds its
-    own SHA-256. Nothing is downloaded, and no model is read.
+    version, and a model of the hub by its name, before and after its download; so is one at an
+    endpoint. The adapter adds its own SHA-256. Nothing is downloaded, and no model is read.
 
     Raises:
         InputError: there is no such folder, or as in `locate`.

@@ -191,7 +191,7 @@ def state_prompts(config: C) -> C:
 
 def describe_prompts(config: EncoderConfig) -> str:
     """Describe the prompts that `state_prompts` sets; "" if there are none, or no model here yet."""
-    if config.is_remote or find_local_model(locate(config)) is None:
+    if find_local_model(locate(config)) is None:
         return ""
     stated, own = state_prompts(config), []
     for key, what in zip(PREFIXES, ("queries", "descriptions"), strict=True):
@@ -292,7 +292,7 @@ def _demand_parts(folder: Path) -> None:
     for module in read_modules(folder):
         if module["type"].endswith((".Router", ".Asym")):
             raise InputError(
-                f"{folder}: has networks of their own for queries and documents "
+                f"{folder}: has separate networks for queries and documents "
                 f"({module['type']}), and toolbank uses one for both. Give another model."
             )
 
@@ -356,7 +356,7 @@ class SentenceEncoder(Encoder):
     @classmethod
     def read(cls, name: str, config: EncoderConfig) -> Self:
         """Read the model as `load_model` does."""
-        return cls(load_model(name), state_prompts(config))
+        return cls(load_model(name), config)
 
     @property
     def dimension(self) -> int:

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 _FIRST_WAIT = 0.5
 _LONGEST_WAIT = 30.0
 SILENT_S = 30.0
-"""So many seconds without a reply are reported."""
+"""A longer time without a reply, in seconds, is reported."""
 # A message announces a pause of at least so many seconds, and then one of twice the length.
 _LONG_PAUSE = 10.0
 
@@ -183,7 +183,7 @@ class Caller:
             await self.admission.sleep(wait)
 
     def describe_silence(self) -> str:
-        """Say in a few words for how long calls in flight had no reply; "" if not for long."""
+        """Describe how long calls in flight have had no reply; "" if not for long."""
         now = monotonic()
         begun = next(iter(self._in_flight_since.values()), now)
         silence = now - max(begun, self._answered_at)

@@ -10,7 +10,6 @@ from pydantic import ValidationError
 from toolbank.config.explain import first_problem
 from toolbank.config.registry import Registry
 from toolbank.encoders.config import EncoderConfig
-from toolbank.encoders.model import state_prompts
 from toolbank.retrievers.kind import RetrieverConfig, RetrieverKind
 from toolbank.system.errors import InputError
 from toolbank.system.extras import naming_extras
@@ -45,6 +44,7 @@ def create_retriever(config: RetrieverConfig) -> Retriever:
         InputError: a library or an encoder that it needs is missing, or its class is not a
             Retriever.
     """
+    from toolbank.encoders.model import state_prompts
     from toolbank.retrievers.base import Retriever
 
     kind = RETRIEVERS.find(config.type, "retrievers")

@@ -24,8 +24,12 @@ from toolbank.bank.records import Ask, Tool
 from toolbank.config.explain import read_checked
 from toolbank.encoders import load_encoder
 from toolbank.encoders.base import Encoder
-from toolbank.encoders.config import EncoderConfig, OnnxConfig, Precision
-from toolbank.encoders.endpoint import EndpointConfig
+from toolbank.encoders.config import (
+    EncoderConfig,
+    EndpointConfig,
+    OnnxConfig,
+    Precision,
+)
 from toolbank.encoders.location import encoder_identity
 from toolbank.retrievers.crossfit import Search, cross_fit
 from toolbank.retrievers.kind import RetrieverConfig
@@ -264,7 +268,7 @@ class Retriever(Stored, ABC):
         return {}
 
     def check_encoder(self) -> None:
-        """Refuse an encoder that it cannot be fitted on, before anything is.
+        """Refuse an encoder that it cannot be fitted on, before any fit begins.
 
         Raises:
             InputError: what is wrong with the encoder, and what to do.

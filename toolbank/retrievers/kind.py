@@ -13,8 +13,7 @@ from pydantic import Field, model_validator
 from toolbank.bank.bank import Bank
 from toolbank.config.base import Config
 from toolbank.encoders import AnyEncoder
-from toolbank.encoders.config import EncoderConfig
-from toolbank.encoders.endpoint import EndpointConfig
+from toolbank.encoders.config import EncoderConfig, EndpointConfig
 from toolbank.encoders.sentence import EncoderTraining, SentenceConfig
 from toolbank.training.config import (
     TrainingConfig,

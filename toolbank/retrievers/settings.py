@@ -376,7 +376,7 @@ class ProtipConfig(RetrieverConfig):
     training: ProtipTraining = ProtipTraining()
 
     def check_transformer(self, settings: Mapping[str, Any], name: str) -> None:
-        """Require a transformer, of whose tokens it takes the mean."""
+        """Require a transformer, because it averages token states."""
         _require_transformer(settings, name)
 
     def plan_trainings(self, bank: Bank, seed: int) -> list[TrainingPlan]:

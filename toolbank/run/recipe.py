@@ -238,7 +238,7 @@ class Recipe(Config):
     def _check_language(cls, language: str) -> str:
         if language not in LANGUAGES:
             raise ValueError(
-                f"no check for {language!r}; choose one of {', '.join(LANGUAGES)}"
+                f"texts in {language!r} cannot be checked; choose one of {', '.join(LANGUAGES)}"
             )
         return language
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from toolbank.llm.chat import ChatRequest
 
 ENGLISH = "en"
-# Those that lingua tells apart, by their ISO 639-1 codes.
+# The languages that lingua distinguishes, by their ISO 639-1 codes.
 _NAMES = """
     af Afrikaans ar Arabic az Azerbaijani be Belarusian bg Bulgarian bn Bengali bs Bosnian
     ca Catalan cs Czech cy Welsh da Danish de German el Greek en English eo Esperanto es Spanish
@@ -48,8 +48,8 @@ _CODE = re.compile(
     re.ASCII,
 )
 _FEWEST_TO_TELL = 5
-# Another language is surely that of a text if it is so many times as likely; of a short text, if
-# it also has this probability.
+# A text is in another language if that is so many times as likely; a short text, if that also has
+# this probability.
 _SURELY = 20
 _SURELY_SHORT = 0.9
 _FOREIGN_SHARE = 0.2
@@ -79,7 +79,7 @@ def count_words(text: str, language: str) -> int:
 
 
 def keep_latin(text: str, language: str) -> str:
-    """Separate names in a text from words of another script that follow without a space."""
+    """Put spaces for letters of other scripts, so that names next to them are found."""
     return text if language == ENGLISH else _NOT_LATIN.sub(" ", text)
 
 

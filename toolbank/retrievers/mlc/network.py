@@ -287,7 +287,7 @@ def make_classifier(
 
 
 def check_architecture(encoder: str) -> None:
-    """Refuse an encoder of which `make_classifier` could make no classifier; no weights are read.
+    """Refuse an encoder that `make_classifier` cannot use; its weights are not read.
 
     Raises:
         InputError: as `make_classifier`.

@@ -192,7 +192,7 @@ class WritingStage(AskingStage):
     """Asks an engine to write texts about tools; its step needs the tools and no bank."""
 
     def check(self) -> None:
-        """Refuse also a language that can't be told on this machine."""
+        """Refuse a language that cannot be checked on this machine."""
         super().check()
         if self.recipe.other_language:
             require_library("lingua", "language")

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from toolbank.config.assets import Asset, find_asset
 from toolbank.config.base import shape
-from toolbank.encoders.endpoint import EmbeddingStore, EndpointConfig
+from toolbank.encoders.config import EndpointConfig
+from toolbank.encoders.endpoint import EmbeddingStore
 from toolbank.encoders.location import encoder_identity, find_folder, locate
 from toolbank.encoders.model import describe_prompts, find_local_model, read_mapping
 from toolbank.llm.accounts import CHARACTERS_PER_TOKEN, cost, resolve_price
@@ -141,7 +142,7 @@ class FitStage(Stage):
         yield from trainings
 
     def notes(self) -> list[str]:
-        """Its prompt templates, and the prompts that its encoder brings."""
+        """List custom prompt templates, and the prompts of the encoder's model."""
         return [*super().notes(), *filter(None, map(describe_prompts, self.encoders))]
 
     def files(self) -> tuple[Path, ...]:
@@ -170,7 +171,7 @@ class FitStage(Stage):
 
     @property
     def encoders(self) -> tuple[EncoderConfig, ...]:
-        """Those that it reads texts with on this machine."""
+        """The encoders that run on this machine."""
         return tuple(one for one in self.config.encoders if not one.is_remote)
 
     def check(self) -> None:
@@ -188,7 +189,7 @@ class FitStage(Stage):
             create_retriever(self.config).check_encoder()
 
     def _check_transformers(self) -> None:
-        """Let the retriever look at the encoders that are on this machine."""
+        """Refuse encoders on this machine that the retriever cannot be fitted on."""
         for encoder in self.encoders:
             if folder := find_local_model(locate(encoder)):
                 settings = read_mapping(folder / "config.json")
@@ -210,23 +211,26 @@ def _list_downloads(stages: Sequence[FitStage]) -> Iterator[str]:
 
 
 def _forecast_embeddings(stages: Sequence[FitStage], outlook: Outlook) -> Iterator[str]:
-    """What the encoders at endpoints cost, for the descriptions and queries that they lack."""
+    """Yield for each endpoint's encoder what the texts cost that were not embedded before."""
+    labels: dict[EndpointConfig, list[str]] = {}
     for stage in stages:
         for config in stage.config.encoders:
             if isinstance(config, EndpointConfig):
-                bank = outlook.bank
-                tools = (config.as_document(title_and_summary(t)) for t in bank.tools)
-                asked = (*(q.query for q in bank.queries), *(a.ask for a in bank.asks))
-                texts = {*tools, *map(config.as_query, asked)}
-                new = texts - EmbeddingStore(config).get([*texts]).keys()
-                tokens = sum(map(len, new)) / CHARACTERS_PER_TOKEN
-                price = resolve_price(config)
-                money = dollars(cost(price, tokens, 0)) if price else "cost unknown"
-                yield (
-                    f"{stage.config.label}: embeds about {count(len(new), 'text')} by "
-                    f"{config.model} at {config.base_url}, {about(tokens)} tokens, {money}. "
-                    f"{len(texts) - len(new):,} others were embedded before."
-                )
+                labels.setdefault(config, []).append(stage.config.label)
+    for config, names in labels.items():
+        bank = outlook.bank
+        tools = (config.as_document(title_and_summary(one)) for one in bank.tools)
+        asked = (*(q.query for q in bank.queries), *(a.ask for a in bank.asks))
+        texts = {*tools, *map(config.as_query, asked)}
+        new = texts - EmbeddingStore(config).get([*texts]).keys()
+        tokens = sum(map(len, new)) / CHARACTERS_PER_TOKEN
+        price = resolve_price(config)
+        money = dollars(cost(price, tokens, 0)) if price else "cost unknown"
+        yield (
+            f"{', '.join(names)}: about {count(len(new), 'text')} to embed by {config.model} at "
+            f"{config.base_url}, {about(tokens)} tokens, {money}. "
+            f"{len(texts) - len(new):,} others were embedded before."
+        )
 
 
 def _describe_ahead(stages: Sequence[FitStage], outlook: Outlook) -> Iterator[str]:

@@ -29,31 +29,13 @@ _MOST_TOKENS = 10_000_000
 _EVENT = re.compile(r"\s*(data|event|id|retry)?:")
 # Reasons to finish, in lower case, of an answer that the server did not complete (vLLM, SGLang,
 # OpenRouter, DeepSeek), and of one that a filter stopped (Azure, Gemini, Zhipu, Bedrock).
-_ABORTED = frozenset(
-    (
-        "error",
-        "abort",
-        "aborted",
-        "cancelled",
-        "network_error",
-        "timeout",
-        "insufficient_system_resource",
-        "malformed_function_call",
-    )
+_ABORTED = re.compile(
+    "error|abort(ed)?|cancelled|network_error|timeout|insufficient_system_resource"
+    "|malformed_function_call"
 )
-_FILTERED = frozenset(
-    (
-        "content_filter",
-        "safety",
-        "prohibited_content",
-        "recitation",
-        "blocklist",
-        "spii",
-        "sensitive",
-        "refusal",
-        "guardrail_intervened",
-        "content_filtered",
-    )
+_FILTERED = re.compile(
+    "content_filter(ed)?|safety|prohibited_content|recitation|blocklist|spii|sensitive|refusal"
+    "|guardrail_intervened"
 )
 _REASONING = ("reasoning_content", "reasoning")
 # Parameters that toolbank sets, or whose replies it can't read.
@@ -181,7 +163,7 @@ def read_completion(body: Any, *, model: str) -> ChatReply:
     if failed:
         error = choice.get("error") or completion["error"]
         raise find_problem({"error": error, "usage": completion.get("usage")})
-    if finish in _ABORTED:
+    if _ABORTED.fullmatch(finish):
         raise CompletionError(
             f"finish-{finish}", finish, *read_usage(completion.get("usage"))[:2]
         )
@@ -232,7 +214,7 @@ def _find_elsewhere(message: dict[str, Any]) -> str:
 
 
 def find_problem(body: Any) -> CompletionError:
-    """Find out what a body is that is not what was requested."""
+    """Describe a body that is not what was requested."""
     said = body
     if isinstance(body, bytes):
         said = body[:_EXCERPT].decode("utf-8", "replace")
@@ -263,7 +245,7 @@ def _shown(value: Any) -> str:
 
 def _finish(reason: str, text: str, refused: bool) -> str:
     """Find `ChatReply.finish` of a choice; some servers give no reason."""
-    if refused or reason in _FILTERED:
+    if refused or _FILTERED.fullmatch(reason):
         return "content-filter"
     if reason in ("length", "max_tokens"):
         return "cut-off"

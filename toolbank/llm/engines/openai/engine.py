@@ -110,6 +110,7 @@ class Endpoint:
         self._url = base_url = config.base_url
         self._credentials = credentials
         self._most_in_flight = config.most_in_flight
+        self.has_replied = self._has_seen_page = False
         self._session: aiohttp.ClientSession | None = None
         try:
             self._base = _parse(base_url).with_query(config.url_query or None)
@@ -182,6 +183,12 @@ class Endpoint:
             raise
         except Exception as error:
             raise transfer_error(error, self._url, self._credentials) from error
+
+    def explain(self, problem: CompletionError) -> EngineError:
+        """Make the error of an answer that is not what was requested."""
+        is_sure = self._has_seen_page and not self.has_replied
+        self._has_seen_page |= problem.reason == "web-page"
+        return unusable_reply(problem, self._url, self._credentials, is_sure=is_sure)
 
     async def close(self) -> None:
         """Close all connections."""
@@ -265,8 +272,8 @@ _NEWER_LIMIT: Limit = "max_completion_tokens"
 _MOST_REFUSED = 16
 
 
-# What llama.cpp, LM Studio and Ollama say of themselves, from the root of the server.
-_SAY_SLOTS = ("/props", "/api/v1/models", "/api/ps")
+# Where llama.cpp, LM Studio and Ollama report their state, from the root of the server.
+_STATE_PATHS = ("/props", "/api/v1/models", "/api/ps")
 _SLOTS_S = 2.0
 
 
@@ -311,10 +318,8 @@ class OpenAIEngine:
         self._config = config
         self._credentials = read_credentials(config)
         self._endpoint = Endpoint(config, self._credentials)
-        self._has_replied = False
         # Calls without a reply in a row.
         self._refused = 0
-        self._has_seen_page = False
         # By step, since each has its own schema.
         self._formats: dict[str, int] = {}
         self._answered: set[tuple[str, int]] = set()
@@ -348,7 +353,8 @@ class OpenAIEngine:
                     self.model,
                     self._credentials,
                     body.keys() - {"model", "messages", "response_format"},
-                    is_sure=not self._has_replied or self._refused > _MOST_REFUSED,
+                    is_sure=not self._endpoint.has_replied
+                    or self._refused > _MOST_REFUSED,
                 )
 
     async def find_slots(self) -> int | None:
@@ -356,7 +362,7 @@ class OpenAIEngine:
         url = self._config.base_url
         if not (is_private(url) or urlsplit(url).port):
             return None
-        for path in _SAY_SLOTS:
+        for path in _STATE_PATHS:
             try:
                 answer = await self._endpoint.ask("GET", path, _SLOTS_S)
             except EngineError:
@@ -402,15 +408,8 @@ class OpenAIEngine:
                 text = answer.text[:MAX_REPLY_CHARACTERS]
                 reply = ChatReply(text, self.model, finish="too-large")
         except CompletionError as error:
-            is_sure = self._has_seen_page and not self._has_replied
-            self._has_seen_page |= error.reason == "web-page"
-            raise unusable_reply(
-                error,
-                self._config.base_url,
-                self._credentials,
-                is_sure=is_sure,
-            ) from None
-        self._has_replied = True
+            raise self._endpoint.explain(error) from None
+        self._endpoint.has_replied = True
         self._refused = 0
         return replace(
             reply,

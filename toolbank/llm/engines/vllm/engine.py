@@ -40,42 +40,21 @@ _TRUST = "TOOLBANK_TRUST_REMOTE_CODE"
 # vLLM's own executors. Any other name is a class that would be imported.
 _EXECUTORS = ("mp", "ray", "uni", "external_launcher")
 # The layout of the model on the machine, which does not change the replies.
-_LAYOUT = frozenset(
-    {
-        "cpu_offload_gb",
-        "data_parallel_size",
-        "disable_custom_all_reduce",
-        "disable_log_stats",
-        "distributed_executor_backend",
-        "download_dir",
-        "enable_prefix_caching",
-        "enforce_eager",
-        "gpu_memory_utilization",
-        "kv_cache_memory_bytes",
-        "max_num_batched_tokens",
-        "max_num_seqs",
-        "pipeline_parallel_size",
-        "tensor_parallel_size",
-    }
-)
+_LAYOUT_OPTIONS = """
+    cpu_offload_gb data_parallel_size disable_custom_all_reduce disable_log_stats
+    distributed_executor_backend download_dir enable_prefix_caching enforce_eager
+    gpu_memory_utilization kv_cache_memory_bytes max_num_batched_tokens max_num_seqs
+    pipeline_parallel_size tensor_parallel_size
+"""
+_LAYOUT = frozenset(_LAYOUT_OPTIONS.split())
 _GPUS = ("data_parallel_size", "pipeline_parallel_size", "tensor_parallel_size")
 # Options that name no code to run, and no file that is read as code.
-_HARMLESS = _LAYOUT | {
-    "block_size",
-    "chat_template",
-    "dtype",
-    "enable_chunked_prefill",
-    "enable_expert_parallel",
-    "generation_config",
-    "kv_cache_dtype",
-    "max_model_len",
-    "override_generation_config",
-    "quantization",
-    "revision",
-    "seed",
-    "tokenizer",
-    "tokenizer_revision",
-}
+_HARMLESS_OPTIONS = """
+    block_size chat_template dtype enable_chunked_prefill enable_expert_parallel
+    generation_config kv_cache_dtype max_model_len override_generation_config
+    quantization revision seed tokenizer tokenizer_revision
+"""
+_HARMLESS = _LAYOUT.union(_HARMLESS_OPTIONS.split())
 
 
 class VLLMEngine:
