@@ -42,6 +42,7 @@ _MARKUP = re.compile(
     rf"|<|&(?!{_ENTITY[1:]})",
     re.I,
 )
+_LINK = re.compile(r"<a\s|<a>[^\s<>]+</a>")
 _ENDS = re.compile(r"</([a-z]\w*)")
 _ITEM = re.compile(rf"({_LINE}- )[\s{_PARAGRAPH}]+")
 _BREAK = re.compile(rf"([{_LINE}{_PARAGRAPH}][\s{_LINE}{_PARAGRAPH}]*)")
@@ -68,7 +69,9 @@ def _convert(text: str) -> str:
     from selectolax.lexbor import LexborHTMLParser
 
     lower, end_of_comments = text.lower(), text.rfind("-->") + 2
-    ended = {*_ENDS.findall(lower)} - ({"a"} if "<a " not in lower else set())
+    ended = {*_ENDS.findall(lower)}
+    if not _LINK.search(lower):
+        ended.discard("a")
 
     def escape(found: re.Match[str]) -> str:
         """Escape what is no HTML, such as a placeholder: a tag that is never closed."""

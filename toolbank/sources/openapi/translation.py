@@ -188,6 +188,7 @@ _CHOICES = frozenset({"$ref", "enum", "const", "anyOf", "oneOf", "allOf"})
 """Keywords that say which values there are."""
 _MOST_FOLLOWED = 10_000
 _MOST_CHOICES = 100
+_MOST_BASES = 50
 _ANNOTATIONS = frozenset(
     {
         *("title", "description", "default", "example", "examples"),
@@ -318,32 +319,44 @@ class Translation:
             self._findings.note(what, node.place)
 
     def _name_own_choice(self, schema: Schema, node: Node) -> None:
-        """Of a schema that others map to, list its own names only."""
-        for part in node.child("allOf").elements():
-            if reference_of(part.value) is not None:
+        """Of a schema that others map to, list its own names and those of its heirs."""
+        for base in self._bases(node)[1:]:
+            if base.key not in self._named:
+                self._named[base.key] = self._name_heirs(base)
+            name, names = self._named[base.key]
+            if own := names.get(node.key):
+                self._set_choices(schema, name, own)
+
+    def _name_heirs(self, base: Node) -> tuple[str, dict[tuple[str, str], list[str]]]:
+        """The property of a discriminator, and for each schema its names and its heirs'."""
+        name, mapping = self._mapping(base)
+        names: dict[tuple[str, str], list[str]] = {}
+        for value, target in mapping.items():
+            if found := self._find_mapped(target, base):
+                for one in self._bases(found):
+                    names.setdefault(one.key, []).append(value)
+        return name, names
+
+    def _bases(self, node: Node) -> list[Node]:
+        """A schema and those that it refers to in `allOf`, at any depth."""
+        found, known = [node], {node.key}
+        for one in found:
+            for part in one.child("allOf").elements():
                 with suppress(UnresolvedError):
-                    name, names = self._names(self._references.follow(part))
-                    if own := names.get(node.key):
-                        self._set_choices(schema, name, own)
+                    base = self._references.follow(part)
+                    is_new = base.key != part.key and base.key not in known
+                    if is_new and len(found) < _MOST_BASES:
+                        known.add(base.key)
+                        found.append(base)
+        return found
 
-    def _names(self, base: Node) -> tuple[str, _Names]:
-        """The property of the discriminator of a base, and the names of each schema."""
-        if base.key not in self._named:
-            name, mapping = self._mapping(base)
-            names: _Names = {}
-            for value, target in mapping.items():
-                if found := self._find_mapped(target, base):
-                    names.setdefault(found, []).append(value)
-            self._named[base.key] = name, names
-        return self._named[base.key]
-
-    def _find_mapped(self, target: Node, base: Node) -> tuple[str, str] | None:
+    def _find_mapped(self, target: Node, base: Node) -> Node | None:
         """Where a value of a mapping leads: a reference, or a name beside the base."""
         said = str(target.value)
         if not re.search(r"[/#]|\.(json|ya?ml)$", said):
             said = f"#{base.pointer.rpartition('/')[0]}/{escape(said)}"
         with suppress(UnresolvedError):
-            return self._references.resolve(target.document, said).key
+            return self._references.resolve(target.document, said)
         return None
 
     def _set_choices(self, schema: Schema, name: str, values: list[str]) -> None:
