@@ -1,5 +1,6 @@
 import json
 import shlex
+import time
 from dataclasses import asdict
 
 import pytest
@@ -103,6 +104,28 @@ CLIENTS = {
         }
     ),
 }
+
+
+def test_a_server_of_several_projects_is_listed_once(tmp_path):
+    commands = {"/p": "one", "/q": "other", "/r": "other"}
+    file = tmp_path / ".claude.json"
+    entries = {p: {"mcpServers": {"a": {"command": commands[p]}}} for p in commands}
+    file.write_text(json.dumps({"projects": entries}))
+    servers = read_client_config(file, None).servers
+    assert [(one.name, one.command) for one in servers] == [
+        ("a", ("one",)),
+        ("a (2)", ("other",)),
+    ]
+
+
+@pytest.mark.parametrize("part", ["/* ", '\\"', "//"])
+def test_comments_and_texts_that_never_end_are_read_in_time(tmp_path, part):
+    file = tmp_path / "mcp.json"
+    file.write_text("{" + part * 200_000)
+    start = time.monotonic()
+    with pytest.raises(InputError, match="not valid JSON"):
+        read_client_config(file, None)
+    assert time.monotonic() - start < 5
 
 
 @pytest.mark.parametrize("name", CLIENTS)

@@ -1,4 +1,5 @@
 import json
+import time
 
 import pytest
 
@@ -112,3 +113,20 @@ def test_the_first_of_many_problems_are_shown(tmp_path):
     collected = read(tmp_path, posts([{"properties": properties}]))
     assert len(collected.problems) == 51
     assert "150 more" in collected.problems[-1]
+
+
+def test_parts_that_share_parts_are_read_once(tmp_path):
+    schemas = {f"S{n}": {"allOf": [refer(f"S{n + 1}")] * 9} for n in range(12)}
+    schemas["S12"] = {"properties": {"name": {"type": "string"}}}
+    start = time.monotonic()
+    (tool,) = read(tmp_path, posts([refer("S0")], **schemas)).tools
+    assert time.monotonic() - start < 5
+    assert tool.parameters["properties"] == {"name": {"type": "string"}}
+
+
+def test_defaults_of_a_server_that_name_each_other_stay_short(tmp_path):
+    variables = {f"v{n}": {"default": f"{{v{n + 1}}}" * 2} for n in range(40)}
+    servers = [{"url": "https://example.com/{v0}/{other}", "variables": variables}]
+    said = described({"/pets": {"get": operation()}}, servers=servers)
+    (tool,) = read(tmp_path, said).tools
+    assert tool.call.server == "https://example.com/{v1}{v1}/{other}"

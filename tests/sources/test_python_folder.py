@@ -1,5 +1,7 @@
 import ast
 import json
+import textwrap
+import time
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 from tests.corpus_files import CORPUS, check_expected, corpus_files
 from tests.sources.cases import read_cases
 from toolbank.sources import SOURCES
+from toolbank.sources.python.exports import read_exports
 from toolbank.sources.python.settings import PythonSource
 from toolbank.system.errors import InputError
 
@@ -150,6 +153,18 @@ def test_a_package_or_a_folder_is_given_and_not_both(given):
         PythonSource.model_validate(given)
 
 
+def test_an_annotation_of_an_empty_tuple_is_no_class(tmp_path):
+    text = """
+        class Rain:
+            "Say if it rains."
+            empty: tuple[()] = ()
+            last: Final[()] = ()
+            def __init__(self, city): ...
+    """
+    package = write(tmp_path / "weather", __init__=textwrap.dedent(text))
+    assert [tool.name for tool in read(package).tools] == ["weather.Rain"]
+
+
 def test_a_change_of_a_file_is_another_content(tmp_path):
     package = write(tmp_path / "weather", __init__='def rain(city): "Say it."')
     kind, config = SOURCES.find("python", ""), PythonSource(folder=package)
@@ -171,3 +186,9 @@ def test_any_text_is_read_or_named(tmp_path_factory, text):
         ast.parse(text)
     except (SyntaxError, ValueError):
         assert any("weather/other.py" in line for line in collected.problems)
+
+
+def test_a_module_of_empty_lines_is_read_in_time():
+    start = time.monotonic()
+    assert read_exports("\n" * 200_000).lazy == {}
+    assert time.monotonic() - start < 5

@@ -16,9 +16,9 @@ from toolbank.system.errors import InputError
 from toolbank.system.files import (
     check_sound,
     find_separator,
+    has_row_per_line,
     read_json,
     read_lines,
-    read_text,
     reading,
 )
 from toolbank.system.text import decode_json
@@ -69,7 +69,7 @@ def read_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     Raises:
         InputError: the file can't be read, or a row is not an object.
     """
-    if path.suffix == ".jsonl" or (path.suffix == ".json" and _is_lines(path)):
+    if path.suffix == ".jsonl" or (path.suffix == ".json" and has_row_per_line(path)):
         yield from read_lines(path, lambda row, n: (f"{path}, line {n}", row))
         return
     if path.suffix in (".csv", ".tsv"):
@@ -88,14 +88,6 @@ def read_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         except ValueError as error:
             raise InputError(f"{place}: {error}.") from error
         yield place, row
-
-
-def _is_lines(path: Path) -> bool:
-    """Whether a .json file has an object per line, as those of BFCL."""
-    lines = [line for line in read_text(path).splitlines() if line.strip()]
-    return len(lines) > 1 and all(
-        line.lstrip().startswith("{") and line.rstrip().endswith("}") for line in lines
-    )
 
 
 def _read_csv(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:

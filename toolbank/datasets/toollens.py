@@ -110,13 +110,17 @@ def _read(files: list[Path], parse: Callable[[dict[str, Any]], T]) -> Iterator[T
 
 def _label(row: Mapping[str, Any], place: str) -> list[Any]:
     """The ids of query and document, and the label."""
-    names = [next((n for n in some if row.get(n) is not None), "") for some in _COLUMNS]
+    names = [_find_key(row, some) for some in _COLUMNS]
     if "" in names:
         expected = ", ".join(some[0] for some in _COLUMNS)
         raise InputError(
             f"{place}: the columns are {', '.join(row)}; expected {expected}."
         )
     return [row[name] for name in names]
+
+
+def _find_key(row: Mapping[str, Any], names: tuple[str, ...]) -> str:
+    return next((name for name in names if row.get(name) is not None), "")
 
 
 def _parse_document(row: dict[str, Any]) -> tuple[str, Tool]:
@@ -165,7 +169,7 @@ def _parse_list(text: str) -> Any:
 
 
 def _id(row: dict[str, Any]) -> str:
-    name = next((name for name in ("_id", "id") if row.get(name) is not None), "")
+    name = _find_key(row, ("_id", "id"))
     if not name:
         raise ValueError('no "_id"')
     return get_id({"id": row[name]}, 0)

@@ -123,6 +123,20 @@ def find_separator(path: Path) -> str:
         return max(",;\t", key=file.readline(_LONGEST_LINE).count)
 
 
+def has_row_per_line(path: Path) -> bool:
+    """Whether a file has a JSON object per line; those of BFCL are named .json.
+
+    Raises:
+        InputError: the file is missing or unreadable.
+    """
+    with reading(path), path.open("rb") as file:
+        first, second = file.readline(_LONGEST_LINE), file.readline(_LONGEST_LINE)
+    try:
+        return second.lstrip()[:1] == b"{" and isinstance(decode_json(first), dict)
+    except ValueError:
+        return False
+
+
 def read_json(path: Path) -> Any:
     """Read a JSON file.
 

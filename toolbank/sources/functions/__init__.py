@@ -89,14 +89,16 @@ def _read_tools(config: FunctionsSource, _: Path) -> ToolCollection:
             *found.left_out.lines(config.label),
             *found.describe_repairs(config.label),
             *([_describe_repeated(config.label, repeated)] if repeated else []),
-            *(
-                f"{config.label}: the key {one_line(key, _LONGEST)!r} of "
-                f"{count(len(names), 'tool')} looks like parameters and is not read, such as of "
-                f"{one_line(names[0], _LONGEST)}; call it `parameters`"
-                for key, names in keys.items()
-            ),
+            *(_describe_unread(config.label, *one) for one in keys.items()),
         ),
         check=found.check,
+    )
+
+
+def _describe_unread(label: str, key: str, names: list[str]) -> str:
+    return (
+        f"{label}: the key {one_line(key, _LONGEST)!r} of {count(len(names), 'tool')} looks like "
+        f"parameters and is not read, such as of {one_line(names[0], _LONGEST)}; call it `parameters`"
     )
 
 

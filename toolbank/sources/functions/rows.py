@@ -10,10 +10,8 @@ from toolbank.bank.function_reader import find_functions, has_parameters
 from toolbank.sources.document_parser import explain_other, parse_document
 from toolbank.sources.documents import Documents
 from toolbank.system.errors import InputError
-from toolbank.system.files import find_separator, reading
-from toolbank.system.text import decode_json
+from toolbank.system.files import find_separator, has_row_per_line, reading
 
-_LONGEST_LINE = 10_000_000
 _TABLES = (".csv", ".tsv", ".parquet")
 
 
@@ -28,7 +26,7 @@ def read_rows(path: Path, repeated: list[str]) -> Iterator[tuple[str, Any]]:
     """
     if path.suffix.lower() in _TABLES:
         yield from _table_rows(path, repeated)
-    elif path.suffix.lower() in (".jsonl", ".ndjson") or _is_lines(path):
+    elif path.suffix.lower() in (".jsonl", ".ndjson") or has_row_per_line(path):
         yield from _lines(path, repeated)
     else:
         documents = Documents()
@@ -41,16 +39,6 @@ def read_rows(path: Path, repeated: list[str]) -> Iterator[tuple[str, Any]]:
             raise InputError(f"{path}: it is no list of functions: {other}")
         for pointer, entry in entries:
             yield pointer or "/", entry
-
-
-def _is_lines(path: Path) -> bool:
-    """Whether a file has an object per line; those of BFCL are named .json."""
-    with reading(path), path.open("rb") as file:
-        first, second = file.readline(_LONGEST_LINE), file.readline(_LONGEST_LINE)
-    try:
-        return second.lstrip()[:1] == b"{" and isinstance(decode_json(first), dict)
-    except ValueError:
-        return False
 
 
 def _parse_json(data: bytes, place: str, what: str, repeated: list[str]) -> Any:

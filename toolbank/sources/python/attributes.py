@@ -58,12 +58,9 @@ def is_instance_of(value: Any, package: str) -> bool:
     if is_other or inspect.isroutine(value) or isinstance(value, _CONTAINERS):
         return False
     cls = type(value)
-    return (
-        is_within(cls.__module__ or "", package)
-        and cls.__module__.partition(".")[0] != "builtins"
-        and not _is_scalar(cls)
-        and not issubclass(cls, enum.Enum)
-    )
+    home = cls.__module__ or ""
+    is_value = _is_scalar(cls) or issubclass(cls, enum.Enum)
+    return is_within(home, package) and home != "builtins" and not is_value
 
 
 def own_docstring(value: Any, kind: ToolKind) -> str:
@@ -78,10 +75,8 @@ def own_docstring(value: Any, kind: ToolKind) -> str:
             text = text or getattr(value.__dict__.get("__init__"), "__doc__", None)
         elif kind in ("function", "method", "property"):
             text = inspect.getdoc(value) or _overload_docstring(value)
-            if kind == "function" and not (
-                inspect.isroutine(value) or _is_named(value)
-            ):
-                text = text_of(type(value).__call__, "__doc__") or text
+            is_own = kind != "function" or inspect.isroutine(value) or _is_named(value)
+            text = text if is_own else text_of(type(value).__call__, "__doc__") or text
         else:
             text = getattr(value, "__doc__", None)
     except Exception:  # a foreign descriptor may raise anything
@@ -142,11 +137,8 @@ def _is_scalar(cls: type) -> bool:
 
 def _is_named(instance: Any) -> bool:
     """Whether a callable instance has a name or docstring other than its type's."""
-    if text_of(instance, "__name__"):
-        return True
-    return (
-        inspect.getattr_static(instance, "__doc__", None) is not type(instance).__doc__
-    )
+    text = inspect.getattr_static(instance, "__doc__", None)
+    return bool(text_of(instance, "__name__")) or text is not type(instance).__doc__
 
 
 def _home(value: Any) -> str:

@@ -2,7 +2,7 @@
 
 import ast
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 _IS_LAZY = re.compile(
@@ -17,8 +17,9 @@ class ModuleExports:
     """The names that a module may offer without defining them.
 
     `lazy` are names that its `__getattr__` (PEP 562) may give, each with the name that the object
-    has in one of the modules `homes`; relative ones begin with a dot or not. `offered` are names of private modules that it imports
-    to offer them: `import X as X`; None: all, as it defines nothing, or imports `*`.
+    has in one of the modules `homes`, which may be relative without a dot. `offered` are names of
+    private modules that it imports to offer them: `import X as X`; None: all, as it defines
+    nothing, or imports `*`.
     """
 
     lazy: Mapping[str, str] = field(default_factory=dict)
@@ -46,15 +47,10 @@ def read_exports(text: str) -> ModuleExports:
     offered = None if is_facade else frozenset(one.asname or "" for one in names)
     if not _IS_LAZY.search(text):
         return ModuleExports(offered=offered)
-    strings = list(_strings(tree))
+    values = (node.value for node in ast.walk(tree) if isinstance(node, ast.Constant))
+    strings = [value for value in values if isinstance(value, str)]
     lazy = {text: text for text in strings if text.isidentifier()}
     lazy |= {one.asname or one.name: one.name for one in names}
     homes = [f"{'.' * node.level}{node.module or ''}" for node in imports]
     homes += filter(_MODULE.fullmatch, strings)
     return ModuleExports(lazy, tuple(dict.fromkeys(homes)), offered)
-
-
-def _strings(tree: ast.AST) -> Iterator[str]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            yield node.value

@@ -311,9 +311,10 @@ def _class_of(expression: str | griffe.Expr | None) -> griffe.Class | None:
         case griffe.ExprBinOp(left=left, right=right):
             return _class_of(left) or _class_of(right)
         case griffe.ExprSubscript(left=left, slice=inner):
-            is_wrapper = _last(left) in _WRAPPERS
-            first = inner.elements[0] if isinstance(inner, griffe.ExprTuple) else inner
-            return _class_of(first if is_wrapper else left)
+            if _last(left) not in _WRAPPERS:
+                return _class_of(left)
+            parts = inner.elements if isinstance(inner, griffe.ExprTuple) else [inner]
+            return _class_of(next(iter(parts), None))
         case griffe.ExprName():
             return _find_class(expression)
     return None

@@ -152,6 +152,7 @@ _MAX_TEXT = 1_000
 
 
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+_STARS = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 _CLASS = re.compile(r"<class '(?:builtins\.)?([\w.]+)'>")
 
 
@@ -172,14 +173,10 @@ def signature_of(value: Any) -> Signature:
             schema=schemas.get(name),
         )
         for name, parameter in written.parameters.items()
-        if not name.startswith("_") or _is_required(parameter)
+        if not name.startswith("_")
+        or (parameter.default is parameter.empty and parameter.kind not in _STARS)
     ]
     return Signature(text, tuple(parameters))
-
-
-def _is_required(parameter: inspect.Parameter) -> bool:
-    stars = (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
-    return parameter.default is parameter.empty and parameter.kind not in stars
 
 
 class _Text(str):
