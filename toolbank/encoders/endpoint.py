@@ -237,7 +237,7 @@ class EmbeddingEngine:
             )
         elif len({vector.shape for vector in vectors}) > 1 or vectors[0].ndim != 1:
             problem = "vectors of different lengths"
-        elif not all(vector.size and np.isfinite(vector).all() for vector in vectors):
+        elif not vectors[0].size or not np.isfinite(vectors).all():
             problem = "a vector that is empty or has a value that is no number"
         if problem:
             raise EngineError(
