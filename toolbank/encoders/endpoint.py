@@ -288,6 +288,8 @@ _MOST_TOKENS = 8_000
 class EndpointEncoder(Encoder):
     """Embeds by calls to an endpoint, of those texts that the store does not hold."""
 
+    # The store has all, and 50,000 of the longest vectors would take 800 MB of a server's memory.
+    remembered = 5_000
     config: EndpointConfig
 
     def __init__(self, config: EndpointConfig) -> None:
