@@ -1,6 +1,7 @@
 """An embedding model behind an endpoint: calls, faults, what is kept, and whole runs by it."""
 
 import base64
+import os
 import subprocess
 import sys
 import threading
@@ -228,6 +229,29 @@ def test_calls_need_no_run_folder(tmp_path):
         found = load_encoder(gone).encode_queries(TEXTS)
     np.testing.assert_allclose(found, expected(TEXTS), atol=1e-6)
     assert not (tmp_path / "no").exists()
+
+
+EMBED = """
+import sys
+from pathlib import Path
+from tests.encoders.test_endpoint import TEXTS, config
+from toolbank.encoders import load_encoder
+load_encoder(config(sys.argv[1], Path(sys.argv[2]), batch_size=2)).encode_queries(TEXTS)
+"""
+
+
+def test_processes_of_one_training_pay_once(tmp_path):
+    with ChatServer(Answer.embeddings) as server:
+        command = [sys.executable, "-c", EMBED, server.url, str(tmp_path)]
+        started = [
+            subprocess.Popen(
+                command,
+                env={**os.environ, "LOCAL_RANK": n, "RANK": n, "WORLD_SIZE": "2"},
+            )
+            for n in "01"
+        ]
+        assert [one.wait() for one in started] == [0, 0]
+        assert set(sent(server).values()) == {1}
 
 
 def write(folder, url, **encoder):

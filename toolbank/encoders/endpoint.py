@@ -237,7 +237,7 @@ class EmbeddingEngine:
             )
         elif len({vector.shape for vector in vectors}) > 1 or vectors[0].ndim != 1:
             problem = "vectors of different lengths"
-        elif not all(vector.size and np.isfinite(vector).all() for vector in vectors):
+        elif not vectors[0].size or not np.isfinite(vectors).all():
             problem = "a vector that is empty or has a value that is no number"
         if problem:
             raise EngineError(
@@ -288,6 +288,8 @@ _MOST_TOKENS = 8_000
 class EndpointEncoder(Encoder):
     """Embeds by calls to an endpoint, of those texts that the store does not hold."""
 
+    # The store has all, and 50,000 of the longest vectors would take 800 MB of a server's memory.
+    remembered = 5_000
     config: EndpointConfig
 
     def __init__(self, config: EndpointConfig) -> None:

@@ -148,11 +148,10 @@ class ConcurrencyLimit:
         self._ended = self._overloads = self._others = self._most = 0
 
     def start_with(self, first: int) -> None:
-        """Start with so many calls in flight, unless the user has set a number."""
-        if self._is_auto:
-            self._first = min(first, self._bound)
-            self._limit = float(self._first)
-            self._best = (0.0, self._limit)
+        """Start "auto" with so many calls in flight."""
+        self._first = min(first, self._bound)
+        self._limit = float(self._first)
+        self._best = (0.0, self._limit)
 
     @property
     def now(self) -> int:

@@ -345,22 +345,20 @@ def write_searches(recipe: Recipe, folder: RunFolder) -> tuple[Path, ...]:
     They are `SearchCalls` by the labels of the retrievers that share a journal. Returns the file
     if it has changed; without such retrievers there is none.
     """
-    labels: dict[tuple[Path, tuple[str, ...]], list[str]] = {}
-    models: dict[tuple[Path, tuple[str, ...]], SearchModelConfig] = {}
+    models: dict[tuple[Path, tuple[str, ...]], dict[str, SearchModelConfig]] = {}
     for config in recipe.retrievers:
         for model in config.models:
             place = model.known_replies, model.call_steps
-            labels.setdefault(place, []).append(config.label)
-            models.setdefault(place, model)
+            models.setdefault(place, {})[config.label] = model
     found = {}
-    for place, together in labels.items():
-        replies, asks = place[0], models[place]
+    for (replies, _), by_label in models.items():
         if not replies.is_file():
             continue
+        model = next(iter(by_label.values()))
         with Journal(replies, read_only=True) as journal:
-            calls = describe_calls(journal.usage(), asks)
+            calls = describe_calls(journal.usage(), model)
         if calls:
-            found[", ".join(together)] = {"section": asks.section, "calls": calls}
+            found[", ".join(by_label)] = {"section": model.section, "calls": calls}
     path = folder.searches
     if not found:
         path.unlink(missing_ok=True)

@@ -23,7 +23,7 @@ note_progress: ContextVar[Callable[[], None]] = ContextVar(
 async def time_limit(
     seconds: float | None, total: float | None = None
 ) -> AsyncIterator[None]:
-    """Raise TimeoutError after so many seconds without progress, and after `total` seconds."""
+    """Raise TimeoutError after so many seconds without progress, at most after `total` seconds."""
     loop = asyncio.get_running_loop()
     end = total and loop.time() + total
 
