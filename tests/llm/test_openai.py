@@ -67,7 +67,7 @@ def test_a_reply_comes_back_with_the_servers_model_and_the_tokens_it_cost():
         (Answer.html("<h1>Bad gateway</h1>", 502), "http-502", True, False),
         (Answer.error(400, "context too long"), "bad-request", False, False),
         (Answer.error(401, f"Incorrect key: {KEY}"), "refused-key", False, True),
-        (Answer.error(403), "refused-key", False, True),
+        (Answer.error(403), "http-403", False, False),
         (Answer.error(404, "asked-model"), "no-such-model", False, True),
         (Answer.error(403, "Input was flagged"), "content-filter", False, False),
         (Answer.error(400, "data_inspection_failed"), "content-filter", False, False),
@@ -94,6 +94,12 @@ def test_one_refused_prompt_ends_no_run_and_many_in_a_row_do(status):
     assert reply.text == '{"query": "fine"}'
     assert [error.fatal for error in errors] == [False] * 16 + [True] * 3
     assert {error.reason for error in errors[:16]} == {f"http-{status}"}
+
+
+def test_a_refused_first_prompt_ends_no_run_and_three_do():
+    errors, _ = answers(lambda call: Answer.error(403, "not this"), times=3)
+    assert [error.fatal for error in errors] == [False, False, True]
+    assert errors[-1].reason == "refused-key"
 
 
 def test_a_router_that_has_no_provider_for_a_form_gets_the_next():

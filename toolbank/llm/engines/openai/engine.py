@@ -268,8 +268,8 @@ _ABOUT_FORMAT = re.compile(
     re.IGNORECASE,
 )
 _NEWER_LIMIT: Limit = "max_completion_tokens"
-# Prompts refused in a row, after which the key or model is no longer accepted.
-_MOST_REFUSED = 16
+# Prompts refused in a row before and after the first reply; one more shows a bad key or model.
+_REFUSED_AT_FIRST, _REFUSED_LATER = 2, 16
 
 
 # Where llama.cpp, LM Studio and Ollama report their state, from the root of the server.
@@ -347,14 +347,15 @@ class OpenAIEngine:
                 return self._read(answer, latency)
             if not self._adapt(answer, request, form, limit):
                 self._refused += answer.status in (403, 404)
+                is_first = not self._endpoint.has_replied
+                most = _REFUSED_AT_FIRST if is_first else _REFUSED_LATER
                 raise status_error(
                     answer,
                     self._config.base_url,
                     self.model,
                     self._credentials,
                     body.keys() - {"model", "messages", "response_format"},
-                    is_sure=not self._endpoint.has_replied
-                    or self._refused > _MOST_REFUSED,
+                    is_sure=self._refused > most or (is_first and answer.status == 404),
                 )
 
     async def find_slots(self) -> int | None:
