@@ -293,6 +293,23 @@ def name_arguments(command: Sequence[str]) -> Iterator[tuple[str, str]]:
         before = word if word.startswith("-") and "=" not in word else ""
 
 
+_NOT_GIVEN = re.compile(r"[\"']?(?:\$\{?[A-Za-z_]\w*\}?|%\w+%|\*{3})(?![\w-])")
+"""A variable, or stars in place of a secret."""
+
+
+def find_secret_words(command: Sequence[str]) -> Iterator[int]:
+    """Find the positions of the words of a command that contain a secret.
+
+    A path counts only as the value of a secret option.
+    """
+    for number, (option, word) in enumerate(name_arguments(("", *command))):
+        if _PATH.match(word) and not named_secret(option):
+            continue
+        found = find_secrets(word, "" if word.startswith("-") else option)
+        if not all(map(_NOT_GIVEN.match, found)):
+            yield number
+
+
 def mask_command(command: Sequence[str]) -> list[str]:
     """Replace each secret in the words of a command with three stars."""
     named = name_arguments(command)
