@@ -235,7 +235,7 @@ def test_what_is_only_this_machines_is_not_published(tmp_path):
     generate = {"engine": "recorded", "replies": str(replies)}
     generate["base_url"] = "https://internal.example/v1"
     encoder = {"model": str(replies.parent)}
-    secrets = ["--api-key", "sk-1hunter22", "--url=https://a:hunter22@b"]
+    secrets = ["--cache", "/cache/sk-1Hunter22hunter22"]
     recipe = {
         "sources": [{"type": "mcp", "command": ["npx", "-y", "server", *secrets]}],
         "generate": generate,

@@ -7,9 +7,10 @@ from hypothesis import strategies as st
 
 from tests.corpus_files import CORPUS
 from tests.servers.named import GRANTS, read_line
+from toolbank.sources.collect import recognise
 from toolbank.sources.mcp import require_consent_to_read
 from toolbank.sources.mcp.command_line import hide_in_command
-from toolbank.sources.mcp.settings import Server
+from toolbank.sources.mcp.settings import McpSource, Server
 from toolbank.system.consent import explain_missing
 from toolbank.system.errors import InputError
 
@@ -44,6 +45,45 @@ def test_a_secret_is_shown_as_its_length(case):
     visible = [word for word in command if secret not in word]
     assert all(shlex.quote(word) in shown for word in visible)
     assert all(name in shown for name in environment)
+
+
+TYPED = [
+    [*case["command"], case["hidden"]]
+    for case in read_cases("honest")
+    if any(case["hidden"] in word for word in case["command"])
+]
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        *TYPED,
+        ["env", "SHOP_PASSWORD=hunter2", "python", "srv.py", "hunter2"],
+        ["podman", "run", "--env", "PAT=glpat-a1B2c3D4e5", "shop", "glpat-a1B2c3D4e5"],
+        ["npx", "srv", "mysql://me:hunter2@db.example/shop", "hunter2"],
+        ["npx", "mcp-remote", "https://h.example/mcp?api_key=hunter2", "hunter2"],
+    ],
+)
+def test_a_secret_in_a_command_is_refused_where_it_would_be_kept(case):
+    *command, secret = case
+    with pytest.raises(InputError) as refused:
+        recognise(shlex.join(["env", *command]))
+    said = str(refused.value)
+    assert secret not in said
+    place = next(n for n, word in enumerate(command, 2) if secret in word)
+    assert f"word {place}" in said and "`env" in said and "`config`" in said
+
+
+@pytest.mark.parametrize("command", read_cases("plain"), ids=" ".join)
+def test_a_command_without_a_secret_is_not_refused(command):
+    assert McpSource(command=command).command == tuple(command)
+
+
+def test_a_command_that_is_not_found_is_shown_without_its_secret():
+    with pytest.raises(InputError) as refused:
+        recognise("SHOP_TOKEN=hunter2 no-such-server --api-key open-sesame")
+    assert "no-such-server" in str(refused.value)
+    assert not any(one in str(refused.value) for one in ("hunter2", "open-sesame"))
 
 
 def test_the_question_says_how_long_a_hidden_value_is():

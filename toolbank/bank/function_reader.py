@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import ValidationError
 
@@ -28,7 +28,7 @@ _LOOKS_LIKE_PARAMETERS = re.compile(
     re.IGNORECASE,
 )
 # Keys of an object that is a function although it has no parameters.
-_SAID = {
+_TEXT_KEYS = {
     *("name", "title", "summary", "description"),
     *("annotations", "tags", "type", "strict"),
 }
@@ -72,14 +72,14 @@ def describe_tool(
 
 
 def parse_tool(row: dict[str, Any]) -> Tool:
-    """Read a tool of a bank (with `kind`) or a function, as `parse_function`.
+    """Read a tool of a bank (by its `kind` and other keys) or a function, as `parse_function`.
 
     The function may be at `function`, as in chat-completions APIs, or in another envelope.
 
     Raises:
         ValueError: it is invalid.
     """
-    if "kind" in row:
+    if _is_of_bank(row):
         get_text(row, "name")
         _schema(row)
         known = {key: row[key] for key in row if key in Tool.model_fields}
@@ -88,6 +88,14 @@ def parse_tool(row: dict[str, Any]) -> Tool:
         except ValidationError as error:
             raise ValueError(first_problem(error)) from error
     return parse_function(_unwrap(row))
+
+
+def _is_of_bank(row: dict[str, Any]) -> bool:
+    """Whether it is a tool of a bank; others, such as pydantic-ai, have a `kind` as well."""
+    of_lists = {*_SCHEMAS, *_OTHER_SCHEMAS} - {"parameters"}
+    if "kind" not in row or any(row.get(key) for key in of_lists):
+        return False
+    return row["kind"] in get_args(ToolKind) or "summary" in row
 
 
 def _unwrap(row: dict[str, Any]) -> dict[str, Any]:
@@ -121,9 +129,10 @@ def find_unread_parameters(row: dict[str, Any]) -> list[str]:
 def parse_function(row: dict[str, Any]) -> Tool:
     """Read a function of OpenAI, Anthropic, Gemini, MCP, Bedrock or an agent library.
 
-    Parameters are a JSON Schema of an object, its properties, or a list of named parameters, also
-    as JSON in a string, at one of the keys `_SCHEMAS` and `_OTHER_SCHEMAS`; the output is a schema
-    at one of `_OUTPUTS`. Without a `summary`, the first paragraph of the description is it.
+    Parameters are a JSON Schema of an object, its properties (each may be only a type or a text),
+    or a list of named parameters, also as JSON in a string, at one of the keys `_SCHEMAS` and
+    `_OTHER_SCHEMAS`; the output is a schema at one of `_OUTPUTS`. Without a `summary`, the first
+    paragraph of the description is it.
     `aliases`, `twins`, `title` (or that of the annotations), `annotations` and `tags` are copied.
     Other keys are ignored.
 
@@ -201,9 +210,12 @@ def _schema(
     if isinstance(schema, list) and len(_entries(schema)) == len(schema):
         schema = {_name(entry): _read_parameter(entry) for entry in schema}
     if isinstance(schema, dict):
-        inner = schema.get("json")
-        if key == "inputSchema" and isinstance(inner, dict) and "type" in inner:
+        # Of Bedrock, and of Vercel's AI SDK, which has functions beside it.
+        held = "json" if key == "inputSchema" and "json" in schema else "jsonSchema"
+        inner = schema.get(held)
+        if isinstance(inner, dict) and inner.get("type") in _OBJECTS:
             schema = inner
+        schema = _write_out(schema)
         if _are_properties(schema):
             return _wrap_properties(schema, whole=key in ("args", "inputs"))
         if isinstance(schema.get("properties"), dict):
@@ -260,6 +272,22 @@ def _wrap_properties(properties: dict[str, Any], *, whole: bool) -> dict[str, An
     }
     schema: dict[str, Any] = {"type": "object", "properties": bare}
     return {**schema, "required": required} if required else schema
+
+
+def _write_out(schema: dict[str, Any]) -> dict[str, Any]:
+    """Write out properties such as {"city": "string", "day": "The day to look up"}."""
+    is_schema = schema.get("type") in _OBJECTS or schema.keys() <= _TEXT_KEYS
+    if is_schema or any(n.startswith("$") or n in _MAPS | _INNER for n in schema):
+        return schema
+    written = dict(schema)
+    for name, one in schema.items():
+        if isinstance(one, str) and _lower_name(one) in _TYPE_NAMES.values():
+            written[name] = {"type": one}
+        elif isinstance(one, str) and name not in _TEXT_KEYS:
+            written[name] = {"description": one}
+        elif not isinstance(one, dict):
+            return schema
+    return written
 
 
 def _are_properties(schema: dict[str, Any]) -> bool:
@@ -347,8 +375,8 @@ def find_functions(content: Any, pointer: str = "") -> Iterator[tuple[str, Any]]
 def is_function(content: dict[str, Any]) -> bool:
     """Whether an object is a function, with parameters or with nothing but texts."""
     row = _unwrap(content)
-    is_told = "kind" in row or ("description" in row and row.keys() <= _SAID)
-    return isinstance(row.get("name"), str) and (is_told or has_parameters(row))
+    has_texts = _is_of_bank(row) or ("description" in row and row.keys() <= _TEXT_KEYS)
+    return isinstance(row.get("name"), str) and (has_texts or has_parameters(row))
 
 
 def _is_by_name(content: dict[str, Any]) -> bool:

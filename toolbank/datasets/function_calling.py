@@ -6,6 +6,7 @@ import ast
 import json
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -32,6 +33,7 @@ _TAGGED = re.compile(
 )
 _QUOTED = re.compile(r"\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'", re.DOTALL)
 _FORMS = "BFCL, xLAM, ToolACE, ToolBench's instructions or chat messages"
+_SEVERAL = "a conversation of several requests"
 
 
 class FunctionCallingConfig(DatasetConfig):
@@ -77,7 +79,9 @@ def read_function_calling(config: FunctionCallingConfig) -> Dataset:
                 parsed = _parse_row(row, answers)
                 tools = catalogue.add(parsed.functions)
             except BROKEN as error:
-                left_out.add(f"row: {_explain(error)}", place)
+                said = _explain(error)
+                file = f", in {path.name}" if said == _SEVERAL else ""
+                left_out.add(f"row: {said}{file}", place)
                 continue
             unlisted = [name for name in parsed.calls if name not in tools]
             if unlisted:
@@ -119,12 +123,11 @@ def _answer_file(path: Path) -> Path:
     return path.parent / _ANSWERS / path.name
 
 
-def _read_answers(path: Path) -> Iterator[tuple[str, list[str]]]:
-    """The names of the functions to call, by the id of a row of BFCL."""
+def _read_answers(path: Path) -> Iterator[tuple[str, Any]]:
+    """The calls, by the id of a row of BFCL."""
     if path.is_file():
         for _, row in read_rows(path):
-            calls = _decode(row["ground_truth"])
-            yield str(row["id"]), [name for call in calls for name in _name_calls(call)]
+            yield str(row.get("id")), row.get("ground_truth")
 
 
 def _name_all(calls: Any) -> list[str]:
@@ -171,7 +174,9 @@ class _RowTools:
         return named
 
 
-def _parse_row(row: Mapping[str, Any], answers: Mapping[str, list[str]]) -> _CallRow:
+def _parse_row(row: Mapping[str, Any], answers: Mapping[str, Any]) -> _CallRow:
+    if _has_several(row.get("question")):
+        raise ValueError(_SEVERAL)
     if not _has_form(row):
         raise ValueError(f"not in a form of {_FORMS}")
     if "api_list" in row:
@@ -185,7 +190,7 @@ def _parse_row(row: Mapping[str, Any], answers: Mapping[str, list[str]]) -> _Cal
         return _parse_messages(row.get("system"), turns, functions)
     given, question = _decode(_first(row, _CALLS)), _decode(_first(row, _REQUESTS))
     if given is None:
-        given = answers.get(str(row.get("id")), [])
+        given = _decode(answers.get(str(row.get("id")), []))
     return _CallRow(_parse_question(question), functions, _name_all(given))
 
 
@@ -193,9 +198,17 @@ def _has_form(row: Mapping[str, Any]) -> bool:
     """Whether a row has the keys of one of the forms; answers of BFCL are in another file."""
     if "api_list" in row or _first(row, _TURNS) is not None:
         return True
+    if _has_several(row.get("question")):
+        return True
     has_answer = "question" in row or _first(row, _CALLS) is not None
     keys = _REQUESTS, _OFFERED
     return has_answer and all(_first(row, some) is not None for some in keys)
+
+
+def _has_several(question: Any) -> bool:
+    """Whether it has turns of several requests; in BFCL, their functions are in other files."""
+    turns = question if isinstance(question, list) else []
+    return len(turns) > 1 and all(isinstance(turn, list) for turn in turns)
 
 
 def _first(row: Mapping[str, Any], keys: tuple[str, ...]) -> Any:
@@ -209,7 +222,7 @@ def _parse_question(turns: Any) -> str:
     if turns and isinstance(turns[0], Mapping):
         turns = [turns]
     if len(turns) != 1:
-        raise ValueError("a conversation of several requests")
+        raise ValueError(_SEVERAL)
     return _text("\n".join(t["content"] for t in turns[0] if t["role"] == "user"))
 
 
@@ -222,13 +235,16 @@ def _parse_messages(system: Any, turns: list[Any], functions: Any) -> _CallRow:
         if role == "system":
             system = content
         elif role in ("user", "human"):
+            if query and _has_only_results(content):
+                continue
             if query:
                 break
             query = _text(content)
         elif query and role in ("function_call", "tool_call"):
             calls += _read_calls(content)
         elif query and role in ("assistant", "gpt"):
-            made = turn.get("tool_calls") or turn.get("function_call") or []
+            made = turn.get("tool_calls") or turn.get("function_call")
+            made = made or [*_find_calls_in_parts(content)]
             calls += _name_all(made)
             if not made and isinstance(content, str):
                 for _, inner in _TAGGED.findall(content):
@@ -239,13 +255,23 @@ def _parse_messages(system: Any, turns: list[Any], functions: Any) -> _CallRow:
     )
 
 
+def _has_only_results(content: Any) -> bool:
+    """Whether the parts of a user's message are results of calls, as Anthropic has them."""
+    return isinstance(content, list) and not any("text" in part for part in content)
+
+
+def _find_calls_in_parts(content: Any) -> Iterator[dict[str, Any]]:
+    """The calls among the parts of a message of Anthropic, Bedrock or Vercel's AI SDK."""
+    for part in content if isinstance(content, list) else ():
+        if part.get("type") in ("tool_use", "tool-call"):
+            yield {"name": part.get("name", part.get("toolName"))}
+        elif "toolUse" in part:
+            yield part["toolUse"]
+
+
 def _read_calls(text: str) -> list[str]:
     """The functions of calls as JSON, or as Python writes the same."""
-    try:
-        made = decode_json(text)
-    except ValueError:
-        made = ast.literal_eval(text)
-    return _name_all(made)
+    return _name_all(_read_literal(text))
 
 
 def find_calls(text: str) -> list[str]:
@@ -282,8 +308,17 @@ def _find_list(system: Any) -> list[Any]:
 
 
 def _decode(value: Any) -> Any:
-    """A value that may be JSON in a string."""
-    return decode_json(value) if _is_json(value) else value
+    """A value that may be in a string, as JSON or as Python writes it."""
+    return _read_literal(value) if _is_json(value) else value
+
+
+def _read_literal(text: str) -> Any:
+    try:
+        return decode_json(text)
+    except ValueError:
+        with suppress(*BROKEN):
+            return ast.literal_eval(text)
+        raise
 
 
 def _is_json(value: Any) -> bool:

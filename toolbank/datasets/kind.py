@@ -92,10 +92,11 @@ class DatasetKind(Generic[C]):
             f"dataset: {config.place}", f"a dataset of the type {config.type}"
         ):
             dataset = self.load(config)
-        if not dataset.tools:
-            raise InputError(f"{config.place}: the dataset has no tools.")
-        if not dataset.queries:
-            lines = [f"{config.place}: no query can be used."]
+        if not dataset.tools or not dataset.queries:
+            lack = (
+                "no query can be used" if dataset.tools else "the dataset has no tools"
+            )
+            lines = [f"{config.place}: {lack}."]
             for reason, number in sorted(dataset.left_out.counts.items()):
                 lines.append(f"  skipped: {reason} ({number:,})")
             raise InputError("\n".join([*lines, SPLIT_NAMES]))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import csv
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
@@ -32,6 +34,11 @@ BROKEN = (
 )
 
 
+_TEXT = r"'(?:[^'\\\n]|\\['\"\\])*+'|\"(?:[^\"\\\n]|\\['\"\\])*+\""
+_QUOTED = re.compile(_TEXT)
+_LISTED = re.compile(rf"\s*\[(?:\s*(?:{_TEXT})\s*,?)*+\s*\]\s*")
+
+
 def find_parts(folder: Path, name: str) -> list[Path]:
     """List the files of a table, all with one ending, here or in data/.
 
@@ -52,10 +59,14 @@ def read_document(content: Any, name: str) -> Tool:
 
 
 def split_names(value: Any) -> list[str]:
-    """Read the names in a cell: a list, also as JSON, or texts separated by semicolons."""
+    """Read the names in a cell: a list, also as JSON or Python writes it, or texts separated by semicolons."""
     if isinstance(value, str) and value.lstrip().startswith("["):
-        with suppress(ValueError):
+        try:
             value = decode_json(value)
+        except ValueError:
+            # pandas writes an array without commas, so that Python would join the texts.
+            if _LISTED.fullmatch(value):
+                value = [ast.literal_eval(name) for name in _QUOTED.findall(value)]
     names = value if isinstance(value, list) else str(value).split(";")
     return [str(name).strip() for name in names if str(name).strip()]
 

@@ -1,5 +1,6 @@
 """Recognise sources, and read all sources of a recipe into one list of tools."""
 
+import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -36,6 +37,7 @@ from toolbank.sources.merge import (
 )
 from toolbank.system.errors import InputError, ToolbankError
 from toolbank.system.numbers import count
+from toolbank.system.secrets import mask_command
 from toolbank.system.terminal import one_line
 
 _EXAMPLES = 3
@@ -405,6 +407,13 @@ def _check_address(text: str) -> None:
 
 
 def _show(location: Location) -> str:
-    return one_line(
-        shown(location.text) if location.is_url else location.text, _LONGEST_LOCATION
-    )
+    text = location.text
+    if location.is_url:
+        text = shown(text)
+    elif location.path is None:
+        try:
+            words = shlex.split(text)
+        except ValueError:
+            words = text.split()
+        text = " ".join(mask_command(["", *words])[1:])
+    return one_line(text, _LONGEST_LOCATION)

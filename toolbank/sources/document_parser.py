@@ -56,7 +56,11 @@ _KINDS = (
     ("arazzo", "Arazzo", _DESCRIBED),
     ("overlay", "an OpenAPI overlay", _DESCRIBED),
     ("openapi,swagger", "an OpenAPI description", "Read it with `type: openapi`."),
-    ("discoveryVersion", "a description of Google's discovery service", _CONVERT),
+    (
+        "discoveryVersion,rootUrl discoveryVersion,resources",
+        "a description of Google's discovery service",
+        _CONVERT,
+    ),
     ("swaggerVersion", "Swagger 1", _CONVERT),
     ("mcpServers", "a configuration of MCP servers", "Read it with `type: mcp`."),
     ("__schema,data.__schema", "a schema of GraphQL", _LIST),

@@ -28,7 +28,7 @@ _DESCRIBES = re.compile(
     "file|path|dir|directory|folder|home|sock|socket|url|uri|host|hostname|endpoint|server|domain"
     "|address|name|prefix|suffix|type|mode|method|header|algorithm|alg|format|size|length|limit|max"
     "|count|budget|ttl|timeout|expiry|lifetime|provider|store|policy|check|checking|enabled"
-    "|required|disabled|command|helper|program|region|version|scopes?|issuer|audience"
+    "|required|disabled|env|var|variable|command|helper|program|region|version|scopes?|issuer|audience"
 )
 """Last words of names such as TOKEN_FILE and AUTH_MODE, which only describe a secret."""
 _ASIDE = re.compile(
@@ -291,6 +291,28 @@ def name_arguments(command: Sequence[str]) -> Iterator[tuple[str, str]]:
     for word in command[1:]:
         yield before, word
         before = word if word.startswith("-") and "=" not in word else ""
+
+
+_NOT_GIVEN = re.compile(r"[\"']?(?:\$\{?[A-Za-z_]\w*\}?|%\w+%|\*{3})(?![\w-])|op://")
+"""A variable, a reference of 1Password, or stars in place of a secret."""
+
+
+def find_secret_words(command: Sequence[str]) -> Iterator[int]:
+    """Find the positions of the words of a command that contain a secret.
+
+    A path, and a random value of an option, count only if the option has the name of a secret.
+    """
+    for number, (option, word) in enumerate(name_arguments(("", *command))):
+        found = find_secrets(word, "" if word.startswith("-") else option)
+        given = _ASSIGNED.fullmatch(word)
+        name, value = given.groups() if given else (option, word)
+        is_sure = named_secret(name) or is_issued(value)
+        if not is_sure and (
+            _PATH.match(value) or (name and found in ([value], [word]))
+        ):
+            continue
+        if not all(map(_NOT_GIVEN.match, found)):
+            yield number
 
 
 def mask_command(command: Sequence[str]) -> list[str]:

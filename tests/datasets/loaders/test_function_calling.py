@@ -67,6 +67,49 @@ def row_of(form, query, calls, functions=(TIDE, BERTH)):
                 {"role": "user", "content": "Thanks"},
             ]
         },
+        "chat of anthropic": {"tools": list(functions)}
+        | {
+            "messages": [
+                {"role": "user", "content": query},
+                {
+                    "role": "assistant",
+                    "content": [{"type": "text", "text": "I look."}]
+                    + [{"type": "tool_use", "input": {}, "name": n} for n in calls[:1]],
+                },
+                {"role": "user", "content": [{"type": "tool_result", "content": "5"}]},
+                {
+                    "role": "assistant",
+                    "content": [{"type": "tool_use", "name": n} for n in calls[1:]],
+                },
+                {"role": "user", "content": [{"type": "text", "text": "And berths?"}]},
+                {
+                    "role": "assistant",
+                    "content": [{"type": "tool_use", "name": "berth"}],
+                },
+            ]
+        },
+        "chat of bedrock": {"tools": [{"toolSpec": one} for one in functions]}
+        | {
+            "messages": [
+                {"role": "user", "content": [{"text": query}]},
+                {
+                    "role": "assistant",
+                    "content": [{"toolUse": {"name": n, "input": {}}} for n in calls],
+                },
+            ]
+        },
+        "chat of vercel": {"tools": list(functions)}
+        | {
+            "messages": [
+                {"role": "user", "content": query},
+                {
+                    "role": "assistant",
+                    "content": [{"type": "tool-call", "toolName": n} for n in calls],
+                },
+            ]
+        },
+        "xlam as python writes it": {"query": query, "tools": str(list(functions))}
+        | {"answers": str(made)},
         "chat of functions": {"functions": list(functions)}
         | {
             "messages": [{"role": "user", "content": query}]
@@ -98,6 +141,8 @@ def row_of(form, query, calls, functions=(TIDE, BERTH)):
 
 FORMS = ["bfcl", "bfcl of calls as text", "xlam", "toolace", "chat", "toolbench"]
 FORMS += ["chat of functions", "sharegpt", "hermes", "names"]
+FORMS += ["chat of anthropic", "chat of bedrock", "chat of vercel"]
+FORMS += ["xlam as python writes it"]
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -144,6 +189,23 @@ def test_answers_of_bfcl_are_in_a_file_of_their_own(tmp_path):
     dataset = read(tmp_path)
     assert labels(dataset) == {"when?": ("berth", "tide")}
     assert dataset.left_out.counts == {"query: needs no tool": 1}
+
+
+def test_a_file_of_several_requests_does_not_spoil_its_folder(tmp_path):
+    turns = [[{"role": "user", "content": text}] for text in ("dock", "and leave")]
+    several = {"id": "m", "question": turns, "involved_classes": ["Ship"]}
+    answer = {"id": "m", "ground_truth": [["dock(port='a')"], ["leave()", "wave()"]]}
+    (tmp_path / "possible_answer").mkdir()
+    for folder, row in ((tmp_path, several), (tmp_path / "possible_answer", answer)):
+        write_lines(folder / "a_turns.json", [row, {**row, "id": "n"}])
+    with pytest.raises(InputError, match=r"several requests, in a_turns.json \(2\)"):
+        read(tmp_path)
+    row = row_of("bfcl", "when?", ["tide"])
+    write_lines(tmp_path / "b_single.json", [row, {**row, "ground_truth": [[3]]}])
+    dataset = read(tmp_path)
+    assert labels(dataset) == {"when?": ("tide",)}
+    assert sorted(dataset.left_out.counts.values()) == [1, 2]
+    assert any("a_turns.json" in reason for reason in dataset.left_out.counts)
 
 
 def test_a_name_of_two_functions_is_two_tools(tmp_path):
@@ -265,6 +327,27 @@ def test_a_table_names_tools_in_a_cell(tmp_path):
     catalogue.write_text(json.dumps({"tools": FUNCTIONS}))
     dataset = read(table, "table", tools=catalogue)
     assert labels(dataset) == {"High\twater?": ("tide", "berth")}
+
+
+@pytest.mark.parametrize(
+    ("cell", "names"),
+    [
+        ("['tide']", ("tide",)),
+        ("['tide' 'berth']", ("tide", "berth")),
+        ("[\"tide\", 'berth',]", ("tide", "berth")),
+        ("['tide'\n 'berth']", ("tide", "berth")),
+        (r"['captain\'s log']", ("captain's log",)),
+        ("[odd]; tide", ("[odd]", "tide")),
+    ],
+)
+def test_a_cell_has_a_list_as_pandas_writes_it(tmp_path, cell, names):
+    pl.DataFrame({"query": ["when?"], "tools": [cell]}).write_csv(
+        tmp_path / "queries.csv"
+    )
+    listed = ("tide", "berth", "captain's log", "[odd]")
+    table = pl.DataFrame({"name": listed, "description": ["It."] * len(listed)})
+    table.write_csv(tmp_path / "tools.csv")
+    assert labels(read(tmp_path, "table")) == {"when?": names}
 
 
 @pytest.mark.parametrize(

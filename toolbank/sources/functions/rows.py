@@ -34,7 +34,8 @@ def read_rows(path: Path, repeated: list[str]) -> Iterator[tuple[str, Any]]:
         repeated += documents.repeated
         entries = [*find_functions(content)]
         is_one = [pointer for pointer, _ in entries] == [""]
-        may_be_other = not entries or (is_one and not has_parameters(content))
+        is_sure = has_parameters(content) and "kind" not in content
+        may_be_other = not entries or (is_one and not is_sure)
         if may_be_other and (other := explain_other(content)):
             raise InputError(f"{path}: it is no list of functions: {other}")
         for pointer, entry in entries:

@@ -178,7 +178,12 @@ def _find_entries(data: dict[str, Any]) -> Iterator[tuple[str, Any]]:
         *(_choice(data, "extensions"), former.get("modelContextProtocolServers")),
     ]
     first = next((one for one in places if isinstance(one, dict | list) and one), {})
-    yield from _name_entries(first, mcp.get("excluded"))
+    # Gemini CLI, now and in its first versions.
+    excluded = [mcp.get("excluded"), data.get("excludeMCPServers")]
+    only = [mcp.get("allowed"), data.get("allowMCPServers")]
+    for name, entry in _name_entries(first, *excluded):
+        is_off = any(isinstance(one, list) and name not in one for one in only)
+        yield name, _switch_off(entry) if is_off else entry
     for project in _object(data, "projects").values():
         if isinstance(project, dict):
             off = project.get("disabledMcpServers")
@@ -198,17 +203,20 @@ def _choice(data: Mapping[str, Any], key: str) -> dict[str, Any]:
     return {} if is_other or not any(one.keys() & _MARKS for one in inner) else entries
 
 
-def _name_entries(entries: Any, disabled: Any) -> Iterator[tuple[str, Any]]:
+def _switch_off(entry: Any) -> Any:
+    return {**entry, "disabled": True} if isinstance(entry, dict) else entry
+
+
+def _name_entries(entries: Any, *disabled: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(entries, list):
         named = [one.get("name") if isinstance(one, dict) else "" for one in entries]
         names = [str(name or f"server {n}") for n, name in enumerate(named, 1)]
         pairs = [*zip(names, entries, strict=True)]
     else:
         pairs = [*entries.items()] if isinstance(entries, dict) else []
-    off = disabled if isinstance(disabled, list) else []
     for name, entry in pairs:
-        is_off = name in off and isinstance(entry, dict)
-        yield name, {**entry, "disabled": True} if is_off else entry
+        is_off = any(isinstance(one, list) and name in one for one in disabled)
+        yield name, _switch_off(entry) if is_off else entry
 
 
 def _write_plainly(entry: dict[str, Any]) -> dict[str, Any]:

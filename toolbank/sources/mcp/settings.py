@@ -16,7 +16,12 @@ from toolbank.config.base import Transport
 from toolbank.sources.kind import SourceConfig
 from toolbank.sources.mcp.command_line import hide_in_command
 from toolbank.system.consent import Grant, GrantValue
-from toolbank.system.secrets import find_secrets, hide, name_arguments
+from toolbank.system.secrets import (
+    find_secret_words,
+    find_secrets,
+    hide,
+    name_arguments,
+)
 from toolbank.system.terminal import one_line
 
 _LONGEST_LABEL = 100
@@ -82,6 +87,13 @@ class McpSource(SourceConfig):
             raise ValueError("the first word is the program to start")
         if any("\0" in word for word in value or ()):
             raise ValueError("a command cannot contain NUL")
+        if numbers := [str(one + 1) for one in find_secret_words(value or ())]:
+            raise ValueError(
+                f"a secret is in word {', '.join(numbers)}, and would be kept in files. If the "
+                "server reads it from an environment variable, leave it out, set the variable in the "
+                "shell, and name it in the recipe (`env: [NAME]`); else put the command into an MCP "
+                "client's file (`config`), with the secret in its `env` or `args`"
+            )
         return value
 
     @field_validator("url")
