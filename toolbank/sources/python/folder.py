@@ -24,6 +24,7 @@ from toolbank.sources.python.annotated import WRAPPERS, told_by_annotation
 from toolbank.sources.python.docstring import is_marked_private, read_docstring
 from toolbank.sources.python.exports import ModuleExports, read_exports
 from toolbank.sources.python.folder_files import NO_API, find_broken, find_roots
+from toolbank.sources.python.folder_loader import FolderLoader
 from toolbank.sources.python.settings import (
     EXCLUDED,
     Kind,
@@ -528,9 +529,7 @@ class _FolderReader:
         for path, why in find_broken(home, name):
             self._skip(path.relative_to(home).as_posix(), why)
         logging.getLogger("griffe").setLevel(logging.CRITICAL)
-        loader = griffe.GriffeLoader(
-            search_paths=[home], allow_inspection=False, store_source=False
-        )
+        loader = FolderLoader(home)
         try:
             root = loader.load(name, try_relative_path=False)
         except (RecursionError, MemoryError):
