@@ -6,7 +6,7 @@ import ast
 import builtins
 import logging
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -373,8 +373,9 @@ def _walk(
         seen.add(str(place or file))
         exports, declared = read_exports(_text_of(place)), _declared(module)
         lazy = _find_lazy(module, exports)
-        for name, member in sorted({**lazy, **module.members}.items()):
-            full, value = f"{path}.{name}", _resolve(member)
+        members = {**lazy, **module.members}
+        for name, member, value in _resolve_all(members, declared or ()):
+            full = f"{path}.{name}"
             if isinstance(value, griffe.Attribute):  # it may be another name: g = f
                 named = _find_named(value.value)
                 is_alias = isinstance(named, griffe.Class | griffe.Function)
@@ -394,6 +395,47 @@ def _walk(
                 left_out.add(OWN_TESTS, full)
             elif isinstance(value, GriffeMember):
                 yield full, value, is_deep
+
+
+def _resolve_all(
+    members: Mapping[str, griffe.Object | griffe.Alias], declared: Container[str]
+) -> Iterator[tuple[str, griffe.Object | griffe.Alias, griffe.Object | None]]:
+    """Yield the names of a module, sorted, their members, and the objects these refer to.
+
+    A sub-module whose name its package gives to another object comes after that.
+    """
+    for name, member in sorted(members.items()):
+        value = _resolve(member)
+        is_alias = isinstance(member, griffe.Alias)
+        if isinstance(value, griffe.Module) and (namesake := _namesake(value)):
+            yield name, member if is_alias else namesake, namesake
+            if is_alias or name in declared:
+                continue
+        yield name, member, value
+
+
+def _namesake(module: griffe.Module) -> griffe.Object | None:
+    """The object that a package imports by the name of this sub-module of it.
+
+    griffe knows only the sub-module by that name.
+    """
+    parent, name = module.parent, module.name
+    if not isinstance(parent, griffe.Module):
+        return None
+    bound = parent.imports.get(name)
+    if bound is None and name in module.members:
+        file = parent.filepath
+        place = file.resolve() if isinstance(file, Path) else None
+        home = rf"(?:{re.escape(parent.path)})?\.{name}"
+        star = re.compile(rf"^[ \t]*from[ \t]+{home}[ \t]+import[ \t]+\*", re.M)
+        is_given = module.exports is None or name in module.exports
+        if is_given and star.search(_text_of(place)):
+            bound = f"{module.path}.{name}"
+    if bound not in (None, module.path):
+        with suppress(KeyError, ValueError, griffe.GriffeError):
+            found = _resolve(module.modules_collection[bound])
+            return None if isinstance(found, griffe.Module) else found
+    return None
 
 
 def _text_of(place: Path | None) -> str:
