@@ -419,19 +419,9 @@ def _namesake(module: griffe.Module) -> griffe.Object | None:
 
     griffe knows only the sub-module by that name.
     """
-    parent, name = module.parent, module.name
-    if not isinstance(parent, griffe.Module):
-        return None
-    bound = parent.imports.get(name)
-    if bound is None and name in module.members:
-        file = parent.filepath
-        place = file.resolve() if isinstance(file, Path) else None
-        home = rf"(?:{re.escape(parent.path)})?\.{name}"
-        star = re.compile(rf"^[ \t]*from[ \t]+{home}[ \t]+import[ \t]+\*", re.M)
-        is_given = module.exports is None or name in module.exports
-        if is_given and star.search(_text_of(place)):
-            bound = f"{module.path}.{name}"
-    if bound not in (None, module.path):
+    parent = module.parent
+    bound = parent.imports.get(module.name) if parent is not None else None
+    if bound is not None and bound != module.path:
         with suppress(KeyError, ValueError, griffe.GriffeError):
             found = _resolve(module.modules_collection[bound])
             return None if isinstance(found, griffe.Module) else found

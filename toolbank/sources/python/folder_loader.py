@@ -28,6 +28,24 @@ class FolderLoader(griffe.GriffeLoader):
             if not inner.is_alias and inner.path not in seen:
                 self.expand_exports(inner, seen)
 
+    def expand_wildcards(
+        self,
+        obj: griffe.Object,
+        *,
+        external: bool | None = None,
+        seen: set[str] | None = None,
+    ) -> None:
+        """Expand `from .name import *`; what it imports by that name hides the sub-module."""
+        for member in obj.members.values():
+            home = member.wildcard if isinstance(member, griffe.Alias) else None
+            module = obj.members.get(home.rpartition(".")[2]) if home else None
+            if isinstance(module, griffe.Module) and module.path == home:
+                own = module.members.get(module.name)
+                is_first = obj.imports.get(module.name, home) == home
+                if own is not None and own.is_wildcard_exposed and is_first:
+                    obj.imports[module.name] = own.path
+        super().expand_wildcards(obj, external=external, seen=seen)
+
 
 class _ReadExports(griffe.Extension):
     """Lets griffe read `__all__.extend(names)`, and `list(names)` in an `__all__`."""
