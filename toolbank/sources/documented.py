@@ -134,7 +134,7 @@ def read_signature(line: str) -> Signature:
     parameters: list[Parameter] = []
     names: set[str] = set()
     for text, is_bracketed in _arguments(match[0][1:-1]):
-        name, has_default, default = (part.strip() for part in text.partition("="))
+        name, has_default, default = (part.strip() for part in text.partition(_EQUALS))
         if typed := _TYPED.fullmatch(name):
             name, annotation = typed["name"], _C_TYPES.get(typed["type"], typed["type"])
         else:
@@ -173,6 +173,10 @@ def without_self(signature: Signature, *, is_method: bool) -> Signature:
     return Signature(f"({rest}", signature.parameters[1:])
 
 
+_EQUALS = "\0"
+"""Stands for the sign before a default; an annotation may hold others: `Field(ge=1)`."""
+
+
 def _arguments(text: str) -> list[tuple[str, bool]]:
     """The arguments between commas, and whether each is in brackets that mean "optional".
 
@@ -185,7 +189,8 @@ def _arguments(text: str) -> list[tuple[str, bool]]:
     quote = ""
     for position, character in enumerate(text):
         if quote:
-            quote = "" if character == quote else quote
+            is_escaped = text[position - 1] == "\\"
+            quote = "" if character == quote and not is_escaped else quote
         elif character in "'\"":
             quote = character
         elif character == "[" and "(" not in open_brackets:
@@ -202,6 +207,8 @@ def _arguments(text: str) -> list[tuple[str, bool]]:
             arguments.append((current, is_bracketed))
             current = ""
             continue
+        elif character == "=" and "(" not in open_brackets:
+            character = _EQUALS
         if not current.strip():
             is_bracketed = "optional" in open_brackets
         current += character

@@ -268,7 +268,9 @@ def _array_of(items: str, text: str) -> dict[str, Any]:
 
 
 def _generic(outer: str, inner: str, text: str) -> dict[str, Any]:
-    if outer in ("optional", "union", "annotated"):
+    if outer == "annotated":
+        return read_types(_split(inner, ",")[0] if inner.strip(" ,") else "")
+    if outer in ("optional", "union"):
         parts = [*_split(inner, ","), *(["None"] if outer == "optional" else [])]
         return _merged([read_types(part) for part in parts])
     if outer == "literal":

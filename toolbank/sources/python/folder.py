@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import logging
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -19,9 +20,11 @@ from toolbank.bank.bank import SkipCounter
 from toolbank.bank.records import Tool, ToolKind
 from toolbank.sources.documented import Signature, read_signature
 from toolbank.sources.kind import ToolCollection
+from toolbank.sources.python.annotated import WRAPPERS, told_by_annotation
 from toolbank.sources.python.docstring import is_marked_private, read_docstring
 from toolbank.sources.python.exports import ModuleExports, read_exports
 from toolbank.sources.python.folder_files import NO_API, find_broken, find_roots
+from toolbank.sources.python.folder_loader import FolderLoader
 from toolbank.sources.python.settings import (
     EXCLUDED,
     Kind,
@@ -31,6 +34,7 @@ from toolbank.sources.python.settings import (
 )
 from toolbank.sources.python.walk import (
     MARKED_PRIVATE,
+    OWN_TESTS,
     PROPERTY,
     make_tool,
     rank_path,
@@ -70,6 +74,24 @@ def base_classes(cls: griffe.Class) -> list[griffe.Class]:
         return []
 
 
+def _unwrap(annotation: Any) -> tuple[Any, set[str]]:
+    """The type that `Annotated`, `Required` and the like hold, and the names of these."""
+    names: set[str] = set()
+    while isinstance(annotation, griffe.ExprSubscript):
+        name = _last(annotation.left)
+        if name not in WRAPPERS:
+            break
+        names.add(name)
+        annotation = _first(annotation.slice)
+    return annotation, names
+
+
+def _first(inner: str | griffe.Expr) -> str | griffe.Expr:
+    """The first of the types in brackets."""
+    # `tuple[()]` has none.
+    return next(iter(getattr(inner, "elements", ())), inner)
+
+
 def _last(base: str | griffe.Expr) -> str:
     return str(base).partition("[")[0].rpartition(".")[2]
 
@@ -95,6 +117,7 @@ def read_annotation(annotation: str | griffe.Expr | None) -> dict[str, Any] | No
 def _read(
     annotation: str | griffe.Expr | None, shared: dict[str, Any]
 ) -> dict[str, Any] | None:
+    annotation, _ = _unwrap(annotation)
     if not isinstance(annotation, griffe.Expr):
         return None
     parts: list[str] = []
@@ -135,10 +158,13 @@ def _refer(value: Any, records: dict[str, griffe.Class], shared: dict[str, Any])
 
 def _describe(record: griffe.Class, shared: dict[str, Any]) -> dict[str, Any]:
     """The JSON Schema of a record by its properties, and those of its bases."""
+    return parameters_schema(_fields(record, shared))
+
+
+def _fields(record: griffe.Class, shared: dict[str, Any]) -> Iterable[Parameter]:
     lineage = [record, *base_classes(record)]
-    named = {str(base).rpartition(".")[2] for one in lineage for base in one.bases}
     properties = {
-        name: _property(member, shared, may_lack="TypedDict" in named)
+        name: _property(member, shared, may_lack=one.keywords.get("total") == "False")
         for one in reversed(lineage)
         for name, member in one.members.items()
         if isinstance(member, griffe.Attribute)
@@ -146,7 +172,7 @@ def _describe(record: griffe.Class, shared: dict[str, Any]) -> dict[str, Any]:
         and member.annotation is not None
         and not name.startswith("_")
     }
-    return parameters_schema(properties.values())
+    return properties.values()
 
 
 def _property(
@@ -164,7 +190,10 @@ def _property(
         value = given.get("default", given.get("default_factory"))
     is_missing = value is None or str(value) == "..."
     paragraph = member.docstring.value.partition("\n\n")[0] if member.docstring else ""
-    return Parameter(
+    _restore_texts(member.annotation)
+    _, said = _unwrap(member.annotation)
+    may_lack = "NotRequired" in said or (may_lack and "Required" not in said)
+    one = Parameter(
         member.name,
         classifier=str(member.annotation).strip("'\""),
         description=_text(given.get("description")) or " ".join(paragraph.split()),
@@ -172,6 +201,7 @@ def _property(
         required=is_missing and not may_lack,
         schema=_read(member.annotation, shared),
     )
+    return told_by_annotation(one)
 
 
 def _text(value: Any) -> str:
@@ -311,10 +341,8 @@ def _class_of(expression: str | griffe.Expr | None) -> griffe.Class | None:
         case griffe.ExprBinOp(left=left, right=right):
             return _class_of(left) or _class_of(right)
         case griffe.ExprSubscript(left=left, slice=inner):
-            if _last(left) not in _WRAPPERS:
-                return _class_of(left)
-            parts = inner.elements if isinstance(inner, griffe.ExprTuple) else [inner]
-            return _class_of(next(iter(parts), None))
+            is_wrapper = _last(left) in _WRAPPERS
+            return _class_of(_first(inner) if is_wrapper else left)
         case griffe.ExprName():
             return _find_class(expression)
     return None
@@ -346,8 +374,9 @@ def _walk(
         seen.add(str(place or file))
         exports, declared = read_exports(_text_of(place)), _declared(module)
         lazy = _find_lazy(module, exports)
-        for name, member in sorted({**lazy, **module.members}.items()):
-            full, value = f"{path}.{name}", _resolve(member)
+        members = {**lazy, **module.members}
+        for name, member, value in _resolve_all(members, declared or ()):
+            full = f"{path}.{name}"
             if isinstance(value, griffe.Attribute):  # it may be another name: g = f
                 named = _find_named(value.value)
                 is_alias = isinstance(named, griffe.Class | griffe.Function)
@@ -363,8 +392,41 @@ def _walk(
                 child_is_deep = is_deep or _is_deep(value, name, module, declared)
                 waiting.append((full, value, child_is_deep))
                 yield full, value, child_is_deep
+            elif name == "test" and not isinstance(value, griffe.Class):
+                left_out.add(OWN_TESTS, full)
             elif isinstance(value, GriffeMember):
                 yield full, value, is_deep
+
+
+def _resolve_all(
+    members: Mapping[str, griffe.Object | griffe.Alias], declared: Container[str]
+) -> Iterator[tuple[str, griffe.Object | griffe.Alias, griffe.Object | None]]:
+    """Yield the names of a module, sorted, their members, and the objects these refer to.
+
+    A sub-module whose name its package gives to another object comes after that.
+    """
+    for name, member in sorted(members.items()):
+        value = _resolve(member)
+        is_alias = isinstance(member, griffe.Alias)
+        if isinstance(value, griffe.Module) and (namesake := _namesake(value)):
+            yield name, member if is_alias else namesake, namesake
+            if is_alias or name in declared:
+                continue
+        yield name, member, value
+
+
+def _namesake(module: griffe.Module) -> griffe.Object | None:
+    """The object that a package imports by the name of this sub-module of it.
+
+    griffe knows only the sub-module by that name.
+    """
+    parent = module.parent
+    bound = parent.imports.get(module.name) if parent is not None else None
+    if bound is not None and bound != module.path:
+        with suppress(KeyError, ValueError, griffe.GriffeError):
+            found = _resolve(module.modules_collection[bound])
+            return None if isinstance(found, griffe.Module) else found
+    return None
 
 
 def _text_of(place: Path | None) -> str:
@@ -500,9 +562,7 @@ class _FolderReader:
         for path, why in find_broken(home, name):
             self._skip(path.relative_to(home).as_posix(), why)
         logging.getLogger("griffe").setLevel(logging.CRITICAL)
-        loader = griffe.GriffeLoader(
-            search_paths=[home], allow_inspection=False, store_source=False
-        )
+        loader = FolderLoader(home)
         try:
             root = loader.load(name, try_relative_path=False)
         except (RecursionError, MemoryError):
@@ -650,14 +710,54 @@ def _signature(
     parameters: list[griffe.Parameter], returns: str | griffe.Expr | None
 ) -> Signature:
     """The signature as `inspect.signature` writes it, with annotations of the folder read."""
+    for one in parameters:
+        _restore_texts(one.annotation)
     function = griffe.Function("f", parameters=griffe.Parameters(*parameters))
     # Everyone knows `Optional`, whatever `typing` is imported as.
     read = read_signature(_TYPING.sub("", function.signature()))
     schemas = {one.name: read_annotation(one.annotation) for one in parameters}
-    known = tuple(
+    known = [
         replace(one, schema=schemas.get(one.name))
         for one in read.parameters
         if one.required or not one.name.lstrip("*").startswith("_")
-    )
+    ]
+    if known and known[-1].name.startswith("**"):
+        known[-1:] = _unpacked(parameters[-1].annotation) or known[-1:]
     text = f"{read.text} -> {_TYPING.sub('', str(returns))}" if returns else read.text
-    return Signature(text, known)
+    return Signature(text, tuple(known))
+
+
+def _restore_texts(annotation: Any) -> None:
+    """Make texts of the words in `Annotated[int, "height"]` that name nothing.
+
+    griffe takes a text that could be a name for an annotation in quotes.
+    """
+    if not isinstance(annotation, griffe.Expr):
+        return
+    for part in (annotation, *annotation.iterate(flat=False)):
+        match part:
+            case griffe.ExprSubscript(left=left, slice=griffe.ExprTuple() as inner):
+                if _last(left) == "Annotated":
+                    first, *said = inner.elements
+                    inner.elements = [first, *map(_restore_text, said)]
+
+
+def _restore_text(said: str | griffe.Expr) -> str | griffe.Expr:
+    if not isinstance(said, griffe.ExprName) or hasattr(builtins, said.name):
+        return said
+    return repr(said.name) if said.canonical_path == said.name else said
+
+
+def _unpacked(annotation: Any) -> list[Parameter]:
+    """The keywords of `**kwargs: Unpack[Options]`, if it is a record of the folder."""
+    if not isinstance(annotation, griffe.ExprSubscript):
+        return []
+    record = _class_of(annotation.slice)
+    if record is None or _last(annotation.left) != "Unpack":
+        return []
+    shared: dict[str, Any] = {}
+    fields = [*_fields(record, shared)]  # fills `shared`
+    return [
+        replace(one, schema=one.schema and {**one.schema, "$defs": shared})
+        for one in fields
+    ]

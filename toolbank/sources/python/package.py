@@ -14,8 +14,19 @@ import warnings
 from collections.abc import Callable, Collection, Iterator, Set
 from dataclasses import replace
 from types import CodeType, ModuleType
-from typing import Any, Literal, get_args, is_typeddict
+from typing import (
+    Any,
+    Literal,
+    NotRequired,
+    Required,
+    Unpack,
+    get_args,
+    get_origin,
+    get_type_hints,
+    is_typeddict,
+)
 
+import typing_extensions
 from pydantic import BaseModel, TypeAdapter
 
 from toolbank.bank.records import Tool, ToolKind
@@ -176,7 +187,36 @@ def signature_of(value: Any) -> Signature:
         if not name.startswith("_")
         or (parameter.default is parameter.empty and parameter.kind not in _STARS)
     ]
+    if parameters and parameters[-1].name.startswith("**"):
+        parameters[-1:] = _unpacked(value) or parameters[-1:]
     return Signature(text, tuple(parameters))
+
+
+def _unpacked(value: Any) -> list[Parameter]:
+    """The keywords of a callable with `**kwargs: Unpack[Options]`, a TypedDict."""
+    try:
+        *_, last = inspect.signature(value, eval_str=True).parameters.values()
+        if get_origin(last.annotation) not in (Unpack, typing_extensions.Unpack):
+            return []
+        (record,) = get_args(last.annotation)
+        hints = get_type_hints(record, include_extras=True)
+        required = {name for name in hints if name in record.__required_keys__}
+        for name, hint in hints.items():
+            if get_origin(hint) is Required:
+                required.add(name)
+            elif get_origin(hint) is NotRequired:
+                required.discard(name)
+        return [
+            Parameter(
+                name,
+                classifier=_write(inspect.formatannotation, hint),
+                required=name in required,
+                schema=(_is_described(hint) and _schema_of(hint)) or None,
+            )
+            for name, hint in hints.items()
+        ]
+    except Exception:  # an annotation may be any expression
+        return []
 
 
 class _Text(str):

@@ -222,8 +222,14 @@ def _named(walk: Walk, place: _ModulePath) -> Iterator[_ModulePath]:
     if declared is None:
         if inspect.getattr_static(place.module, "__getattr__", None):
             lazy = {*place.exports.lazy} - names - vars(place.module).keys()
-        # A sub-module is an attribute only once it was imported.
-        names = (names | lazy) - set(_sub_modules(place))
+        # A sub-module is an attribute only once it was imported, unless a namesake hides it.
+        held = vars(place.module)
+        modules = {
+            name
+            for name in _sub_modules(place)
+            if name not in held or inspect.ismodule(held[name])
+        }
+        names = (names | lazy) - modules
     for name in sorted(names):
         full = f"{place.path}.{name}"
         if name.startswith("__" if declared is not None else "_"):

@@ -15,6 +15,7 @@ from toolbank.sources.documented import (
     read_signature,
     without_self,
 )
+from toolbank.sources.python.annotated import told_by_annotation
 from toolbank.sources.python.attributes import (
     is_instance_of,
     kind_of,
@@ -22,11 +23,11 @@ from toolbank.sources.python.attributes import (
     text_of,
 )
 from toolbank.sources.python.docstring import is_marked_private
-from toolbank.sources.python.folder_files import NO_API
 from toolbank.sources.python.settings import Kind, PackageScope
 from toolbank.sources.typetext import Parameter
 
 NO_TOOL = "not a tool (constant, scalar type or container)"
+OWN_TESTS = "function or object named test, which runs the tests of a package"
 PROPERTY = re.compile(r"propert|attribute|reify|lazy", re.I)
 """Names of decorators and descriptors that make a property of a method."""
 
@@ -90,10 +91,11 @@ class Walk:
     ) -> None:
         """Add an object by a public path to it, unless it is data."""
         kind = kind_of(value, self.root.__name__)
-        is_test = name.rpartition(".")[2] in NO_API and not inspect.ismodule(value)
-        if is_test and not isinstance(value, type):
-            kind = None
-        elif is_instance_of(value, self.root.__name__):
+        is_named = isinstance(value, type) or inspect.ismodule(value)
+        if name.endswith(".test") and not is_named:
+            self.left_out.add(OWN_TESTS, name)
+            return
+        if is_instance_of(value, self.root.__name__):
             self.instances[name] = value
         if kind is None:
             if name not in self.instances:
@@ -180,13 +182,13 @@ def _combined(signature: Signature, documented: Documented) -> list[Parameter]:
     described = {item.name.lstrip("*"): item for item in documented.parameters}
     described.pop("self", None)
     combined: list[Parameter] = []
-    for item in signature.parameters:
+    for item in map(told_by_annotation, signature.parameters):
         words = described.pop(item.name.lstrip("*"), None)
         if words is not None:
             item = replace(
                 item,
                 classifier=words.classifier or item.classifier,
-                description=words.description,
+                description=words.description or item.description,
             )
         combined.append(item)
     if not signature.parameters or signature.parameters[-1].name.startswith("**"):
