@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from tests.servers.chat import Answer, ChatServer, closed_url, count_words
 from toolbank.encoders import load_encoder
 from toolbank.encoders.endpoint import EndpointConfig
 from toolbank.llm.journal import Journal
+from toolbank.system import aio
 from toolbank.system.errors import InputError, ToolbankError
 
 KEY = "sk-embed-77c1e0"
@@ -229,6 +231,45 @@ def test_calls_need_no_run_folder(tmp_path):
         found = load_encoder(gone).encode_queries(TEXTS)
     np.testing.assert_allclose(found, expected(TEXTS), atol=1e-6)
     assert not (tmp_path / "no").exists()
+
+
+def test_a_call_without_an_answer_ends_with_its_search_and_delays_no_other(tmp_path):
+    let_go = threading.Event()
+
+    def script(call):
+        is_silent = call.body["input"] == ["for good"] or call.number == 0
+        if is_silent:
+            let_go.wait(20)
+        return Answer.embeddings(call)
+
+    def search(text, seconds):
+        began = time.monotonic()
+        with aio.ending_within(seconds):
+            try:
+                return encoder.encode_queries([text]), time.monotonic() - began
+            except ToolbankError as error:
+                return str(error), time.monotonic() - began
+
+    with ChatServer(script) as server, ThreadPoolExecutor() as threads:
+        encoder = load_encoder(config(server.url, tmp_path / "no" / "run"))
+        once = threads.submit(search, "only once", 4)
+        while not server.calls:
+            time.sleep(0.01)
+        for_good = threads.submit(search, "for good", 2)
+        found, seconds = search("other words", 4)
+        assert seconds < 1.5
+        np.testing.assert_allclose(found, expected(["other words"]), atol=1e-6)
+        found, seconds = once.result()
+        assert seconds < 4
+        np.testing.assert_allclose(found, expected(["only once"]), atol=1e-6)
+        told, seconds = for_good.result()
+        assert seconds < 3
+        assert server.url in told
+        # The time of this search was over before it began.
+        calls = len(server.calls)
+        assert server.url in search("too late", 0)[0]
+        assert len(server.calls) == calls
+        let_go.set()
 
 
 EMBED = """

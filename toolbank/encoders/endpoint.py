@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Self
@@ -29,9 +30,10 @@ from toolbank.llm.chat import (
     estimate_tokens,
     number_from_text,
 )
-from toolbank.llm.config import find_grants, read_credentials
+from toolbank.llm.config import DEFAULT_TIMEOUT_S, find_grants, read_credentials
 from toolbank.llm.engines.kind import EngineKind, refuse_taken
 from toolbank.llm.engines.openai.completion import find_problem, read_usage
+from toolbank.system import aio
 from toolbank.system.errors import InputError, ToolbankError
 from toolbank.system.numbers import count
 from toolbank.system.outputs import cache_folder
@@ -360,7 +362,7 @@ class EndpointEncoder(Encoder):
             batch = batches[number]
             return dict(zip(batch, content.reshape(len(batch), -1), strict=True))
 
-        with _keep_calls(self.config) as config:
+        with _keep_calls(_limit_time(self.config)) as config:
             answers = ask_searches(requests, read, config)
         if failed := [one.failure for one in answers if one.failure]:
             raise ToolbankError(
@@ -369,6 +371,24 @@ class EndpointEncoder(Encoder):
             )
         parts = (one.value for one in answers if isinstance(one.value, dict))
         return {text: vector for part in parts for text, vector in part.items()}
+
+
+def _limit_time(config: EndpointConfig) -> EndpointConfig:
+    """Give the settings of calls that end within a search, even if the endpoint says nothing.
+
+    Raises:
+        ToolbankError: the time of the search is over.
+    """
+    left = round(aio.seconds_left(), 1)
+    if left <= 0:
+        raise ToolbankError(f"{config.base_url}: there was no time left for a call.")
+    limits = {
+        # So that one silent call leaves time for another.
+        "timeout": min(config.timeout or DEFAULT_TIMEOUT_S, left / 2),
+        "total_timeout": min(config.total_timeout, left),
+        "max_outage": min(config.max_outage, left),
+    }
+    return config if left == inf else config.model_copy(update=limits)
 
 
 @contextmanager

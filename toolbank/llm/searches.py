@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from threading import Lock
 from typing import Any, TypeVar
+from weakref import WeakValueDictionary
 
 from toolbank.llm.chat import ChatReply, ChatRequest, Rejection
 from toolbank.llm.config import SearchModelConfig
@@ -17,7 +18,9 @@ from toolbank.llm.step import Step, StepAnswer, StepResult, StepRun, run_step
 from toolbank.system.errors import ReplyPendingError, ToolbankError
 from toolbank.system.numbers import count
 
-_ASKING = Lock()
+# By the journals: each has one writer.
+_ASKING: WeakValueDictionary[Path, Lock] = WeakValueDictionary()
+_CHOOSING = Lock()
 
 T = TypeVar("T")
 
@@ -77,8 +80,10 @@ def ask_searches(
         ToolbankError: the calls were stopped by a budget, an interrupt, or an endpoint that is
             down or refuses; replies that came are kept.
     """
-    # A journal has one writer, so threads that search take turns.
-    with _ASKING:
+    with _CHOOSING:
+        asking = _ASKING.setdefault(config.replies, Lock())
+    # Threads that search with the same journal take turns.
+    with asking:
         copy_replies(config)
         with Journal(config.replies) as journal:
             context = EngineContext(folder=journal.path.parent)
