@@ -61,7 +61,7 @@ class SearchStep(Step[T, list[StepAnswer[T]]]):
     def explain_interrupt(self, run: StepRun) -> ToolbankError:
         """Say how many are not answered, and how to continue."""
         left, why = self.total - len(self.answers), run.pool.stop.message
-        return _explain_unanswered(left, self.total, why, self.config.replies)
+        return _explain_unanswered(left, self.total, why, self.config)
 
 
 def ask_searches(
@@ -116,7 +116,9 @@ def copy_replies(config: SearchModelConfig) -> None:
         shutil.copytree(batch, into)
 
 
-def require_replies(answers: Sequence[StepAnswer[Any]], replies: Path) -> None:
+def require_replies(
+    answers: Sequence[StepAnswer[Any]], config: SearchModelConfig
+) -> None:
     """Refuse to continue if a call got no reply.
 
     Raises:
@@ -124,12 +126,14 @@ def require_replies(answers: Sequence[StepAnswer[Any]], replies: Path) -> None:
     """
     if failures := [one.failure for one in answers if one.failure]:
         why = failures[-1].detail
-        raise _explain_unanswered(len(failures), len(answers), why, replies)
+        raise _explain_unanswered(len(failures), len(answers), why, config)
 
 
-def _explain_unanswered(left: int, of: int, why: str, replies: Path) -> ToolbankError:
+def _explain_unanswered(
+    left: int, of: int, why: str, config: SearchModelConfig
+) -> ToolbankError:
+    kept = f" {config.kept}; the same command goes on from there." if of > 1 else ""
     return ToolbankError(
         f"{left:,} of {count(of, 'request')} {'was' if left == 1 else 'were'} not answered: "
-        f"{why.removesuffix('.')}. The replies that came are in {replies}; the same command goes "
-        "on from there."
+        f"{why.removesuffix('.')}.{kept}"
     )
