@@ -2,11 +2,13 @@
 
 import base64
 import os
+import re
 import subprocess
 import sys
 import threading
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
 from pathlib import Path
 
@@ -19,9 +21,10 @@ from tests.run.test_dataset import write_recipe
 from tests.search.serve.servers import serving
 from tests.servers.chat import Answer, ChatServer, closed_url, count_words
 from toolbank.encoders import load_encoder
-from toolbank.encoders.endpoint import EndpointConfig
+from toolbank.encoders.endpoint import EndpointConfig, EndpointEncoder
 from toolbank.llm.journal import Journal
-from toolbank.system.errors import InputError, ToolbankError
+from toolbank.system import aio
+from toolbank.system.errors import ToolbankError
 
 KEY = "sk-embed-77c1e0"
 TEXTS = [f"text {number} of {'many ' * number}" for number in range(9)]
@@ -125,6 +128,7 @@ FAULTS = {
     ),
     "null": lambda call: Answer.embeddings(call, lambda r: alter(r, [None] * 32)),
     "narrow": lambda call: Answer.embeddings(call, lambda r: alter(r, [1.0])),
+    "zeros": lambda call: Answer.embeddings(call, lambda r: alter(r, [0.0] * 32)),
     "nothing": lambda call: Answer.embeddings(call, lambda r: alter(r, [])),
 }
 
@@ -212,14 +216,115 @@ def test_a_budget_ends_it_and_a_larger_one_goes_on(tmp_path):
 def test_vectors_of_another_length_than_the_saved_ones_are_refused(tmp_path):
     with ChatServer(Answer.embeddings) as server:
         encoder = load_encoder(config(server.url, tmp_path)).of_width(16)
-        with pytest.raises(InputError, match="fit again"):
+        with pytest.raises(ToolbankError, match="fit again"):
             encoder.encode_queries(TEXTS[:1])
+
+
+def cut(width):
+    def change(rows):
+        return [{**row, "embedding": row["embedding"][:width]} for row in rows]
+
+    return lambda call: Answer.embeddings(call, change)
+
+
+def test_vectors_of_another_model_of_the_name_are_not_kept_and_a_fit_can_begin_anew(
+    tmp_path, cache
+):
+    now = {"script": Answer.embeddings}
+    with ChatServer(lambda call: now["script"](call)) as server:
+        kept = config(server.url, tmp_path, batch_size=4)
+        EndpointEncoder(kept).encode_documents(TEXTS[:4])
+        now["script"] = cut(20)
+        with pytest.raises(ToolbankError) as error:
+            EndpointEncoder(kept).of_width(32).encode_queries(TEXTS[4:6])
+        for part in ("20", "32", str(cache), "another name", "toolbank train RUN"):
+            assert part in str(error.value)
+        assert len(server.calls) == 2
+        # Nothing of the wrong model is left when the right one is back.
+        now["script"] = Answer.embeddings
+        encoder = EndpointEncoder(kept).of_width(32)
+        found = encoder.encode_queries(TEXTS[:6])
+        np.testing.assert_allclose(found, expected(TEXTS[:6]), atol=1e-6)
+        # The journal of the run has the same calls, with the vectors from before.
+        now["script"] = cut(20)
+        cache.unlink()
+        again = EndpointEncoder(kept)
+        assert again.encode_documents(TEXTS[:4]).shape == (4, 20)
+        assert again.encode_queries(TEXTS[4:]).shape == (5, 20)
+        # A pack on another machine, with an empty cache.
+        cache.unlink()
+        now["script"] = cut(20)
+        with pytest.raises(ToolbankError, match="another name"):
+            EndpointEncoder(kept).of_width(32).encode_queries(TEXTS[:1])
+        now["script"] = Answer.embeddings
+        packed = EndpointEncoder(kept).of_width(32)
+        assert packed.encode_queries(TEXTS[:1]).shape == (1, 32)
+        # Another name, or other settings, may have another length.
+        for settings in ({"model": "large"}, {"parameters": {"truncate": True}}):
+            now["script"] = cut(11)
+            other = EndpointEncoder(config(server.url, tmp_path, **settings))
+            assert other.encode_queries(TEXTS[:2]).shape == (2, 11)
+
+
+def test_a_size_that_was_refused_is_not_sent_again(tmp_path):
+    def take_three(call):
+        sizes.append(len(call.body["input"]))
+        if sizes[-1] > 3:
+            return Answer.error(422, "batch size > maximum allowed batch size 3")
+        return Answer.embeddings(call)
+
+    sizes, texts = [], [f"word {number}" for number in range(50)]
+    with ChatServer(take_three) as server:
+        settings = config(server.url, tmp_path, batch_size=10, concurrency=1)
+        found = load_encoder(settings).encode_queries(texts)
+    np.testing.assert_allclose(found, expected(texts), atol=1e-6)
+    assert sum(size > 3 for size in sizes) == 2
+    assert max(sent(server).values()) <= 3
+
+
+@pytest.mark.parametrize("status", [400, 413])
+def test_a_text_that_is_too_long_is_shown_and_the_others_are_paid_for_once(
+    status, tmp_path
+):
+    def script(call):
+        if any(len(text) > 500 for text in call.body["input"]):
+            return Answer.error(status, "input must have less than 512 tokens")
+        answered.update(call.body["input"])
+        return Answer.embeddings(call)
+
+    answered = Counter()
+    long = "A tool that is described\nat length " + "and so on " * 90
+    texts = [*TEXTS[:6], long, *TEXTS[6:]]
+    with ChatServer(script) as server:
+        settings = config(server.url, tmp_path, batch_size=8, concurrency=1)
+        for _ in range(2):
+            with pytest.raises(ToolbankError, match="described") as error:
+                EndpointEncoder(settings).encode_documents(texts)
+            assert "truncate: true" in str(error.value)
+            assert "\n" not in str(error.value)
+            assert len(str(error.value)) < 800
+            # One long text does not make the calls of others smaller.
+            sizes = [len(call.body["input"]) for call in server.calls]
+            assert answered == Counter(TEXTS)
+        EndpointEncoder(settings).encode_documents(TEXTS)
+    assert answered == Counter(TEXTS)
+    assert sizes[-1] == 1
+
+
+def test_a_refusal_of_every_text_is_not_tried_with_each(tmp_path):
+    refusal = Answer.error(400, "this model has no pooling")
+    with (
+        ChatServer(lambda _: refusal) as server,
+        pytest.raises(ToolbankError, match="no pooling"),
+    ):
+        load_encoder(config(server.url, tmp_path)).encode_queries(TEXTS)
+    assert len(server.calls) <= 4
 
 
 def test_an_endpoint_that_ignores_dimensions_is_named(tmp_path):
     with ChatServer(Answer.embeddings) as server:
         encoder = load_encoder(config(server.url, tmp_path, dimensions=7))
-        with pytest.raises(InputError, match="of 32 numbers, not of 7"):
+        with pytest.raises(ToolbankError, match="of 32 numbers, not of 7"):
             encoder.encode_queries(TEXTS[:1])
 
 
@@ -227,8 +332,54 @@ def test_calls_need_no_run_folder(tmp_path):
     with ChatServer(Answer.embeddings) as server:
         gone = config(server.url, tmp_path / "no" / "run", batch_size=3)
         found = load_encoder(gone).encode_queries(TEXTS)
-    np.testing.assert_allclose(found, expected(TEXTS), atol=1e-6)
+        np.testing.assert_allclose(found, expected(TEXTS), atol=1e-6)
+        poor = config(server.url, tmp_path / "no" / "run", budget={"calls": 1})
+        for texts in (["one"], ["two", "word " * 9_000]):
+            with pytest.raises(ToolbankError) as error:
+                load_encoder(poor).encode_queries([*texts, "other " * 9_000])
+            assert "budget of 1 call" in str(error.value)
+            # The journal is gone, so nobody should look for it.
+            assert "calls.sqlite" not in str(error.value)
     assert not (tmp_path / "no").exists()
+
+
+def test_a_call_without_an_answer_ends_with_its_search_and_delays_no_other(tmp_path):
+    let_go = threading.Event()
+
+    def script(call):
+        is_silent = call.body["input"] == ["for good"] or call.number == 0
+        if is_silent:
+            let_go.wait(20)
+        return Answer.embeddings(call)
+
+    def search(text, seconds):
+        began = time.monotonic()
+        with aio.ending_within(seconds):
+            try:
+                return encoder.encode_queries([text]), time.monotonic() - began
+            except ToolbankError as error:
+                return str(error), time.monotonic() - began
+
+    with ChatServer(script) as server, ThreadPoolExecutor() as threads:
+        encoder = load_encoder(config(server.url, tmp_path / "no" / "run"))
+        once = threads.submit(search, "only once", 4)
+        while not server.calls:
+            time.sleep(0.01)
+        for_good = threads.submit(search, "for good", 2)
+        found, seconds = search("other words", 4)
+        assert seconds < 1.5
+        np.testing.assert_allclose(found, expected(["other words"]), atol=1e-6)
+        found, seconds = once.result()
+        assert seconds < 4
+        np.testing.assert_allclose(found, expected(["only once"]), atol=1e-6)
+        told, seconds = for_good.result()
+        assert seconds < 3
+        assert server.url in told
+        # The time of this search was over before it began.
+        calls = len(server.calls)
+        assert server.url in search("too late", 0)[0]
+        assert len(server.calls) == calls
+        let_go.set()
 
 
 EMBED = """
@@ -300,6 +451,17 @@ def test_a_run_a_pack_and_their_searches_call_it_for_new_texts_alone(tmp_path):
         assert not down.stdout
     for path in tmp_path.rglob("*"):
         assert not path.is_file() or KEY.encode() not in path.read_bytes()
+
+
+def test_a_budget_names_its_own_retriever_and_no_folder_that_is_gone(tmp_path):
+    with ChatServer(Answer.embeddings) as server:
+        spent = {"budget": {"calls": 2}, "batch_size": 4, "concurrency": 1}
+        recipe = write(tmp_path, server.url, **spent)
+        told = toolbank("run", recipe, "--out", "r", cwd=tmp_path).stderr
+        [option] = re.findall(r"--set (\S+=\d+)", told)
+        larger = f"{option.partition('=')[0]}=90"
+        assert larger.startswith("retrievers.tool2vec.encoder.")
+        do(tmp_path, "run", recipe, "--out", "r", "--set", larger)
 
 
 def test_a_plan_counts_texts_of_several_retrievers_once(tmp_path):

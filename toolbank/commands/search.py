@@ -13,6 +13,7 @@ import typer
 
 from toolbank.bank.records import find_first_twins
 from toolbank.commands.options import OverwriteOption, RunArgument, echo
+from toolbank.system import aio
 from toolbank.system.numbers import count
 from toolbank.system.terminal import command, one_line, print_message
 
@@ -146,6 +147,8 @@ def _print_answer(finder: Finder, query: str, k: int, min_score: float | None) -
 
 def _search(finder: Finder, query: str, k: int) -> list[tuple[Hit, list[str]]]:
     """The k best hits, each with the names of its twins, of which only the best is a hit."""
+    from toolbank.search.finder import SEARCH_TIME
+
     first = find_first_twins(finder.tools)
     number_from_text, names = {}, defaultdict[int, list[str]](list)
     for tool, number in zip(finder.tools, first, strict=True):
@@ -153,7 +156,9 @@ def _search(finder: Finder, query: str, k: int) -> list[tuple[Hit, list[str]]]:
         names[number].append(tool.name)
     most = max(map(len, names.values()), default=1)
     best: dict[int, Hit] = {}
-    for hit in finder.rank([query], k * most)[0]:
+    with aio.ending_within(SEARCH_TIME):
+        hits = finder.rank([query], k * most)[0]
+    for hit in hits:
         best.setdefault(number_from_text[hit.tool.name], hit)
     return [
         (hit, [name for name in names[number] if name != hit.tool.name])

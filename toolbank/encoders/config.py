@@ -8,7 +8,7 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, ClassVar, Literal, Self
 
-from pydantic import Field, JsonValue, model_validator
+from pydantic import Field, JsonValue, PrivateAttr, model_validator
 
 from toolbank.config.base import NAME_OR_PATH, PATH_IN_RUN, Config, Transport
 from toolbank.llm.config import BudgetConfig, SearchModelConfig
@@ -131,7 +131,6 @@ class EndpointConfig(SearchModelConfig, PrefixedConfig):
 
     named_by_content: ClassVar[bool] = True
     is_remote: ClassVar[bool] = True
-    section: ClassVar[str] = "retrievers.NAME.encoder"
     call_steps: ClassVar[tuple[str, ...]] = ("embed",)
     only_engine: ClassVar[str] = "toolbank.encoders.endpoint:EMBEDDINGS"
     # Settings of chat engines, which a recipe cannot set here.
@@ -155,9 +154,31 @@ class EndpointConfig(SearchModelConfig, PrefixedConfig):
         json_schema_extra=PATH_IN_RUN,
     )
 
+    _retriever: str = PrivateAttr("NAME")
+
     def __hash__(self) -> int:
         """Hash all settings, some of which are mappings."""
         return hash(self.model_dump_json())
+
+    def __eq__(self, other: object) -> bool:
+        """Compare all settings, whichever retriever has them."""
+        if not isinstance(other, EndpointConfig):
+            return False
+        return self.model_dump_json() == other.model_dump_json()
+
+    def name_retriever(self, label: str) -> None:
+        """Set the retriever that messages name."""
+        self._retriever = label
+
+    @property
+    def section(self) -> str:  # type: ignore[override]
+        """The section of the recipe, for messages."""
+        return f"retrievers.{self._retriever}.encoder"
+
+    @property
+    def kept(self) -> str:
+        """What stays after an interrupt, for messages."""
+        return "The vectors that came are kept"
 
     def describe_pack(self) -> str:
         """Say where the searches of a pack send their requests, and by which key."""

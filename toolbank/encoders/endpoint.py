@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Self
@@ -27,11 +28,11 @@ from toolbank.llm.chat import (
     EngineError,
     Message,
     estimate_tokens,
-    number_from_text,
 )
-from toolbank.llm.config import find_grants, read_credentials
+from toolbank.llm.config import DEFAULT_TIMEOUT_S, find_grants, read_credentials
 from toolbank.llm.engines.kind import EngineKind, refuse_taken
 from toolbank.llm.engines.openai.completion import find_problem, read_usage
+from toolbank.system import aio
 from toolbank.system.errors import InputError, ToolbankError
 from toolbank.system.numbers import count
 from toolbank.system.outputs import cache_folder
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 Vectors = dict[str, NDArray[np.float32]]
 """Vectors [d] by their texts."""
 
+_EXCERPT = 80
 _MOST_BYTES = 64 * 2**20
 _FORMAT_REFUSED = (400, 404, 415, 422, 500, 501)
 _ABOUT_FORMAT = ("encoding_format", "encoding format", "encodingformat", "base64")
@@ -60,11 +62,12 @@ class EmbeddingStore:
     """The vectors of an endpoint's model by their texts, in the user's cache folder.
 
     All runs share it, so no text is paid for twice. It holds hashes and no texts. Delete the file
-    after another model was put behind the same URL and name.
+    after another model was put behind the same URL and name. Such a model is only noticed if its
+    vectors have another length than those before.
     """
 
     def __init__(self, config: EndpointConfig) -> None:
-        self._path = cache_folder() / "embeddings.sqlite"
+        self.path = cache_folder() / "embeddings.sqlite"
         self._prefix = f"{config.base_url}\0{_make_identity(config)}\0"
         self._is_broken = False
 
@@ -78,6 +81,17 @@ class EmbeddingStore:
                     found[text] = np.frombuffer(row[0], "<f4")
         return found
 
+    def fix_width(self, width: int) -> int:
+        """Set the length of the model's vectors unless it is set; return what it is."""
+        # The key of no text: theirs have a separator more.
+        row = _hash(self._prefix[:-1]), bytes(4 * width)
+        query = "SELECT length(vector) / 4 FROM vectors WHERE key = ?"
+        with suppress(sqlite3.Error, OSError), closing(self._connect()) as connection:
+            with connection:
+                connection.execute("INSERT OR IGNORE INTO vectors VALUES (?, ?)", row)
+            return int(connection.execute(query, row[:1]).fetchone()[0])
+        return width
+
     def put(self, vectors: Vectors) -> None:
         """Write vectors, and return when they are on disk."""
         rows = [(self._key(t), v.astype("<f4").tobytes()) for t, v in vectors.items()]
@@ -88,23 +102,37 @@ class EmbeddingStore:
         except (sqlite3.Error, OSError) as error:
             if not self._is_broken:
                 print_above_bars(
-                    f"{self._path}: can't be written ({error}), so the same texts are sent and "
+                    f"{self.path}: can't be written ({error}), so the same texts are sent and "
                     "paid for again next time. Repair or delete the file."
                 )
             self._is_broken = True
 
     def _key(self, text: str) -> bytes:
-        whole = f"{self._prefix}{text}"
-        return hashlib.sha256(whole.encode("utf-8", "surrogatepass")).digest()
+        return _hash(f"{self._prefix}{text}")
 
     def _connect(self) -> sqlite3.Connection:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        connection = sqlite3.connect(self._path, timeout=30)
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        connection = sqlite3.connect(self.path, timeout=30)
         connection.execute(
             "CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, vector BLOB) "
             "WITHOUT ROWID"
         )
         return connection
+
+
+def _hash(text: str) -> bytes:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+
+
+def _explain_width(config: EndpointConfig, width: int, known: int, cache: Path) -> str:
+    given = f"{config.base_url}: {config.model} gives vectors of {width} numbers"
+    if config.dimensions == known:
+        return f"{given}, not of {known}. Remove `dimensions`, which it ignores."
+    return (
+        f"{given}, and those from before have {known}: another model is behind this URL and name. Start the model from "
+        f"before again. Or delete {cache} (or give the model another name), and fit again: "
+        "toolbank train RUN."
+    )
 
 
 @dataclass
@@ -137,6 +165,7 @@ class EmbeddingEngine:
         self._endpoint = Endpoint(config, self._credentials, _MOST_BYTES)
         self._store = EmbeddingStore(config)
         self._sends_format = True
+        self._most = config.batch_size
 
     async def answer(self, request: ChatRequest) -> ChatReply:
         """Embed the texts that are not in the store.
@@ -148,7 +177,9 @@ class EmbeddingEngine:
         texts = [message.content for message in request.messages]
         made = _Embedded(self._store.get(texts))
         if new := [text for text in texts if text not in made.vectors]:
-            await self._embed(new, made)
+            refused = await self._embed(new, made)
+            if refused:
+                raise _explain_refused(refused, made)
         vectors = np.stack([made.vectors[text] for text in texts])
         return ChatReply(
             base64.b64encode(vectors.astype("<f4").tobytes()).decode(),
@@ -163,17 +194,32 @@ class EmbeddingEngine:
         """Close all connections."""
         await self._endpoint.close()
 
-    async def _embed(self, texts: Sequence[str], made: _Embedded) -> None:
-        """Embed texts in one call, or in halves if they are too many or too long for one."""
-        try:
-            await self._call(texts, made)
-        except EngineError as error:
-            if error.reason != "bad-request" or len(texts) == 1:
-                error.prompt_tokens += made.tokens
-                raise
-            half = len(texts) // 2
-            await self._embed(texts[:half], made)
-            await self._embed(texts[half:], made)
+    async def _embed(
+        self, texts: Sequence[str], made: _Embedded
+    ) -> dict[str, EngineError]:
+        """Embed texts in one call, or in halves if they are too many or too long for one.
+
+        Later calls have as many as were taken. Returns the texts that are refused even alone.
+        """
+        refused: dict[str, EngineError] = {}
+        while texts and (self._endpoint.has_replied or not refused):
+            part, texts = texts[: self._most], texts[self._most :]
+            half = len(part) // 2
+            try:
+                await self._call(part, made)
+            except EngineError as error:
+                if error.reason != "bad-request":
+                    error.prompt_tokens += made.tokens
+                    raise
+                if not half:
+                    refused[part[0]] = error
+                    continue
+                for some in (part[:half], part[half:]):
+                    if self._endpoint.has_replied or not refused:
+                        refused |= await self._embed(some, made)
+                if not refused:
+                    self._most = min(self._most, len(part) - half)
+        return refused
 
     async def _call(self, texts: Sequence[str], made: _Embedded) -> None:
         from toolbank.llm.engines.openai.failures import read_pause, status_error
@@ -205,6 +251,14 @@ class EmbeddingEngine:
         vectors, tokens = self._read(answer, len(texts))
         self._endpoint.has_replied = True
         new = dict(zip(texts, vectors, strict=True))
+        width = len(vectors[0])
+        if (known := self._store.fix_width(width)) != width:
+            raise EngineError(
+                _explain_width(config, width, known, self._store.path),
+                reason="wrong-vectors",
+                fatal=True,
+                prompt_tokens=tokens,
+            )
         self._store.put(new)
         made.vectors |= new
         made.tokens += tokens or sum(map(estimate_tokens, texts))
@@ -237,8 +291,10 @@ class EmbeddingEngine:
             )
         elif len({vector.shape for vector in vectors}) > 1 or vectors[0].ndim != 1:
             problem = "vectors of different lengths"
-        elif not vectors[0].size or not np.isfinite(vectors).all():
-            problem = "a vector that is empty or has a value that is no number"
+        elif not (np.isfinite(vectors).all() and np.any(vectors, axis=1).all()):
+            problem = (
+                "a vector that is empty, all zeros, or has a value that is no number"
+            )
         if problem:
             raise EngineError(
                 f"{url}: the reply has {problem}. Is {self.model} an embedding model, and the "
@@ -248,6 +304,18 @@ class EmbeddingEngine:
                 prompt_tokens=tokens_in or total,
             )
         return vectors, tokens_in or total
+
+
+def _explain_refused(refused: dict[str, EngineError], made: _Embedded) -> EngineError:
+    text, error = next(iter(refused.items()))
+    return EngineError(
+        f"{error} Refused even alone: {count(len(refused), 'text')}, the first of {len(text):,} "
+        f"characters: {text[:_EXCERPT]!r}. If it is too long, let the server cut it (for TEI: "
+        "`parameters: {truncate: true}`), shorten it, or leave out the tool that it describes.",
+        reason=error.reason,
+        retryable=error.retryable,
+        prompt_tokens=made.tokens,
+    )
 
 
 def _decode(embedding: Any) -> NDArray[np.float32]:
@@ -328,16 +396,9 @@ class EndpointEncoder(Encoder):
         widths = {len(found[text]) for text in texts}
         self._width = self._width or min(widths)
         if widths != {self._width}:
-            model, dimensions = self.config.model, self.config.dimensions
-            raise InputError(
-                f"{self.config.base_url}: {model} gives vectors of {max(widths)} numbers, "
-                + (
-                    f"not of {dimensions}. Remove `dimensions`, which it ignores."
-                    if dimensions == self._width
-                    else f"and the saved ones have {self._width}: another model made them. "
-                    "Use that one, or fit again: toolbank train RUN."
-                )
-            )
+            [width, *_] = widths - {self._width}
+            cache = self._store.path
+            raise InputError(_explain_width(self.config, width, self._width, cache))
         vectors = np.stack([found[text] for text in texts])
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         return np.asarray(vectors / np.maximum(lengths, 1e-12), np.float32)
@@ -360,15 +421,46 @@ class EndpointEncoder(Encoder):
             batch = batches[number]
             return dict(zip(batch, content.reshape(len(batch), -1), strict=True))
 
-        with _keep_calls(self.config) as config:
+        limited = _limit_time(self.config)
+        if self._width:
+            self._store.fix_width(self._width)
+        with _keep_calls(limited) as config:
             answers = ask_searches(requests, read, config)
         if failed := [one.failure for one in answers if one.failure]:
             raise ToolbankError(
                 f"{len(failed):,} of {count(len(answers), 'call')} for embeddings failed, the last "
-                f"with: {failed[-1].detail} The vectors that came are kept."
+                f"with: {failed[-1].detail}"
+                + (
+                    " The vectors that came are kept."
+                    if len(failed) < len(answers)
+                    else ""
+                )
+                + (
+                    " A search ends its calls in time, whatever the settings."
+                    if limited is not self.config
+                    else ""
+                )
             )
         parts = (one.value for one in answers if isinstance(one.value, dict))
         return {text: vector for part in parts for text, vector in part.items()}
+
+
+def _limit_time(config: EndpointConfig) -> EndpointConfig:
+    """Give the settings of calls that end within a search, even if the endpoint says nothing.
+
+    Raises:
+        ToolbankError: the time of the search is over.
+    """
+    left = round(aio.seconds_left(), 1)
+    if left <= 0:
+        raise ToolbankError(f"{config.base_url}: there was no time left for a call.")
+    limits = {
+        # So that one silent call leaves time for another.
+        "timeout": min(config.timeout or DEFAULT_TIMEOUT_S, left / 2),
+        "total_timeout": min(config.total_timeout, left),
+        "max_outage": min(config.max_outage, left),
+    }
+    return config if left == inf else config.model_copy(update=limits)
 
 
 @contextmanager
@@ -388,7 +480,9 @@ def _keep_calls(config: EndpointConfig) -> Iterator[EndpointConfig]:
 
 def _make_request(texts: Sequence[str]) -> ChatRequest:
     messages = tuple(Message("user", text) for text in texts)
-    return ChatRequest(number_from_text("\n".join(texts)), "embed", messages, {})
+    # Never the key of an earlier call: the vectors in its reply may be of another model, and those
+    # that are still right are in the store.
+    return ChatRequest(time.time_ns(), "embed", messages, {})
 
 
 def _make_batches(texts: Sequence[str], most: int) -> Iterator[list[str]]:

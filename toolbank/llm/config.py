@@ -274,6 +274,11 @@ class SearchModelConfig(EngineConfig):
             return self._earlier
         return self.replies
 
+    @property
+    def kept(self) -> str:
+        """What stays after an interrupt, for messages."""
+        return f"The replies that came are in {self.replies}"
+
     def keep_replies(self, replies: Path, earlier: Path | None = None) -> Self:
         """Copy the settings with another journal; replies of the `earlier` one belong in it."""
         kept = self.model_copy(update={"replies": replies})

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from threading import Lock
 from typing import Any, TypeVar
+from weakref import WeakValueDictionary
 
 from toolbank.llm.chat import ChatReply, ChatRequest, Rejection
 from toolbank.llm.config import SearchModelConfig
@@ -17,7 +18,9 @@ from toolbank.llm.step import Step, StepAnswer, StepResult, StepRun, run_step
 from toolbank.system.errors import ReplyPendingError, ToolbankError
 from toolbank.system.numbers import count
 
-_ASKING = Lock()
+# By the journals: each has one writer.
+_ASKING: WeakValueDictionary[Path, Lock] = WeakValueDictionary()
+_CHOOSING = Lock()
 
 T = TypeVar("T")
 
@@ -58,7 +61,7 @@ class SearchStep(Step[T, list[StepAnswer[T]]]):
     def explain_interrupt(self, run: StepRun) -> ToolbankError:
         """Say how many are not answered, and how to continue."""
         left, why = self.total - len(self.answers), run.pool.stop.message
-        return _explain_unanswered(left, self.total, why, self.config.replies)
+        return _explain_unanswered(left, self.total, why, self.config)
 
 
 def ask_searches(
@@ -77,8 +80,10 @@ def ask_searches(
         ToolbankError: the calls were stopped by a budget, an interrupt, or an endpoint that is
             down or refuses; replies that came are kept.
     """
-    # A journal has one writer, so threads that search take turns.
-    with _ASKING:
+    with _CHOOSING:
+        asking = _ASKING.setdefault(config.replies, Lock())
+    # Threads that search with the same journal take turns.
+    with asking:
         copy_replies(config)
         with Journal(config.replies) as journal:
             context = EngineContext(folder=journal.path.parent)
@@ -111,7 +116,9 @@ def copy_replies(config: SearchModelConfig) -> None:
         shutil.copytree(batch, into)
 
 
-def require_replies(answers: Sequence[StepAnswer[Any]], replies: Path) -> None:
+def require_replies(
+    answers: Sequence[StepAnswer[Any]], config: SearchModelConfig
+) -> None:
     """Refuse to continue if a call got no reply.
 
     Raises:
@@ -119,12 +126,14 @@ def require_replies(answers: Sequence[StepAnswer[Any]], replies: Path) -> None:
     """
     if failures := [one.failure for one in answers if one.failure]:
         why = failures[-1].detail
-        raise _explain_unanswered(len(failures), len(answers), why, replies)
+        raise _explain_unanswered(len(failures), len(answers), why, config)
 
 
-def _explain_unanswered(left: int, of: int, why: str, replies: Path) -> ToolbankError:
+def _explain_unanswered(
+    left: int, of: int, why: str, config: SearchModelConfig
+) -> ToolbankError:
+    kept = f" {config.kept}; the same command goes on from there." if of > 1 else ""
     return ToolbankError(
         f"{left:,} of {count(of, 'request')} {'was' if left == 1 else 'were'} not answered: "
-        f"{why.removesuffix('.')}. The replies that came are in {replies}; the same command goes "
-        "on from there."
+        f"{why.removesuffix('.')}.{kept}"
     )

@@ -47,7 +47,7 @@ def ask_subtasks(
     distinct = list(dict.fromkeys(texts))
     requests = [ask_for_subtasks(template, text) for text in distinct]
     answers = ask_searches(requests, lambda _, reply: read_subtasks(reply), config)
-    require_replies(answers, config.replies)
+    require_replies(answers, config)
     unread: Counter[str] = Counter()
     parts: dict[str, list[str]] = {}
     for text, answer in zip(distinct, answers, strict=True):

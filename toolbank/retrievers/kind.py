@@ -63,6 +63,13 @@ class RetrieverConfig(Config):
         description="the retriever's name in tables and the name of its folder; default: the type",
     )
 
+    @model_validator(mode="after")
+    def _name_in_messages(self) -> Self:
+        for encoder in self.encoders:
+            if isinstance(encoder, EndpointConfig):
+                encoder.name_retriever(self.label)
+        return self
+
     @property
     def label(self) -> str:
         """Its name in tables, folders and other retrievers of the recipe."""

@@ -45,11 +45,14 @@ from toolbank.search.storage import (
     write_fitted,
     write_packed,
 )
+from toolbank.system import aio
 from toolbank.system.errors import InputError
 
 if TYPE_CHECKING:
     from toolbank.retrievers.base import Asks, Retriever
 
+SEARCH_TIME = 30.0
+"""Seconds of one search, in which its calls to an endpoint have to end."""
 _MAX_NAMED = 20
 """The maximum number of tools that one request can name exactly."""
 _ADDED = (
@@ -246,6 +249,7 @@ class Finder:
             pinned = tuple(tools[tools.places[name]] for name in names)
             self._state = replace(self._state, pinned=pinned)
 
+    @aio.ending_within(SEARCH_TIME)
     def search(self, query: str, k: int = 5, retriever: str | None = None) -> list[Hit]:
         """Find the top k tools for a request; fewer if fewer fit at all.
 
@@ -308,6 +312,7 @@ class Finder:
             for one in _check_requests(queries)
         ]
 
+    @aio.ending_within(SEARCH_TIME)
     def answer(
         self,
         query: str,
@@ -408,6 +413,7 @@ class Finder:
                 return found
         raise InputError(f"No tool has the function name {name!r}.")
 
+    @aio.ending_within(SEARCH_TIME)
     def nearest_requests(self, query: str, n: int = 5) -> list[NearRequest]:
         """Find the bank's requests nearest to a request; none if they were not packed."""
         return self.requests.nearest(query, n) if self.requests else []

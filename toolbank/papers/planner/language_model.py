@@ -226,7 +226,7 @@ def request_steps(
     """
     requests = [prompts.make_request(situation) for situation in situations]
     answers = ask_searches(requests, lambda _, reply: _read_step(reply), config)
-    require_replies(answers, config.replies)
+    require_replies(answers, config)
     return [
         Prediction("", True) if isinstance(one.value, Rejection) else one.value
         for one in answers

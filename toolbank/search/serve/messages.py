@@ -40,8 +40,6 @@ MOST_CALLS = 16
 """The maximum number of concurrent tool calls."""
 MOST_WAITING = 512
 """The maximum number of queued searches."""
-SEARCH_TIME = 30.0
-"""Seconds until a search is aborted."""
 BODY_TIME = 10.0
 """Seconds in which a body, or the head of the first request, has to arrive."""
 STOP_TIME = 30

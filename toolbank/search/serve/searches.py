@@ -15,16 +15,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from toolbank.search.finder import Finder, unknown_pin
+from toolbank.search.finder import SEARCH_TIME, Finder, unknown_pin
 from toolbank.search.folder import read_version, version_folder
 from toolbank.search.serve.feedback import FeedbackLog
 from toolbank.search.serve.messages import (
     MOST_WAITING,
-    SEARCH_TIME,
     RefusalError,
     SearchParameters,
     describe_answer,
 )
+from toolbank.system import aio
 from toolbank.system.errors import InputError, ToolbankError
 from toolbank.system.folders import hash_files
 
@@ -33,12 +33,16 @@ _TURNS = 16
 """The number of parts into which a batch is divided."""
 
 
+# Searches that wait for an endpoint use no processor, and others must not queue behind them.
+_SPARE = 8
+
+
 class SearchThreads:
-    """Search threads, one per processor."""
+    """Search threads: one per processor, and some for those that wait for an endpoint."""
 
     def __init__(self) -> None:
         self._threads = os.cpu_count() or 1
-        self._executor = ThreadPoolExecutor(self._threads, "search")
+        self._executor = ThreadPoolExecutor(self._threads + _SPARE, "search")
         self.running = 0
         self.refused = 0
 
@@ -309,13 +313,16 @@ class Searches:
             RefusalError: the finder refuses a parameter, the queue is full, or the time is up.
         """
         began = time.perf_counter()
+        ends = began + SEARCH_TIME
         finder = self.shelf[name]
 
         def search(query: str) -> tuple[T, bool]:
             try:
-                answer = finder.answer(
-                    query, asked.k, asked.min_score, asked.filter, asked.retriever
-                )
+                # A call ends when nobody waits for the search any more.
+                with aio.ending_within(ends - time.perf_counter()):
+                    answer = finder.answer(
+                        query, asked.k, asked.min_score, asked.filter, asked.retriever
+                    )
             except InputError as error:
                 raise RefusalError(400, str(error)) from error
             except ToolbankError as error:  # such as an endpoint that is down
