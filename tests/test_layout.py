@@ -127,24 +127,24 @@ def test_a_source_imports_from_no_other():
 
 # Most files and code lines of each package. Whoever needs more says in the commit what went for it.
 BUDGETS = {
-    "bank": (8, 1_500),
-    "commands": (21, 3_150),
-    "config": (6, 640),
-    "datasets": (13, 1_520),
-    "encoders": (12, 1_260),
+    "bank": (8, 1_630),
+    "commands": (21, 3_160),
+    "config": (6, 650),
+    "datasets": (13, 1_670),
+    "encoders": (13, 1_810),
     "evaluation": (5, 690),
-    "llm": (34, 5_640),
+    "llm": (34, 5_730),
     "papers": (23, 2_980),
     "publish": (5, 790),
     "report": (10, 1_490),
-    "requests": (27, 5_200),
-    "retrievers": (32, 5_130),
-    "run": (26, 4_480),
-    "search": (20, 3_350),
-    "sources": (57, 10_120),
-    "system": (17, 1_720),
+    "requests": (28, 5_320),
+    "retrievers": (32, 5_220),
+    "run": (26, 4_570),
+    "search": (20, 3_390),
+    "sources": (61, 11_500),
+    "system": (17, 1_790),
     "testing": (5, 710),
-    "training": (9, 1_030),
+    "training": (9, 1_040),
 }
 # `jinja2` is loaded only where a template is filled.
 LAZY = {"llm.sandbox"}
