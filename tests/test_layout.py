@@ -140,7 +140,7 @@ BUDGETS = {
     "requests": (28, 5_320),
     "retrievers": (32, 5_220),
     "run": (26, 4_570),
-    "search": (20, 3_390),
+    "search": (20, 3_410),
     "sources": (61, 11_500),
     "system": (17, 1_790),
     "testing": (5, 710),

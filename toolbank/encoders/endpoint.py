@@ -17,7 +17,6 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from filelock import FileLock
 from numpy.typing import NDArray
 
 from toolbank.encoders.base import Encoder
@@ -466,6 +465,8 @@ def _limit_time(config: EndpointConfig) -> EndpointConfig:
 @contextmanager
 def _keep_calls(config: EndpointConfig) -> Iterator[EndpointConfig]:
     """Give the settings with a journal in the run folder, or outside of a run a temporary one."""
+    from filelock import FileLock
+
     replies = config.replies
     with suppress(OSError):
         replies.parent.mkdir(exist_ok=True)

@@ -154,6 +154,14 @@ class Finder:
         return next(iter(self._state.retrievers.values()))
 
     @property
+    def calls_endpoint(self) -> bool:
+        """Whether a search by one of its retrievers calls an endpoint."""
+        waiting = [*self.retrievers.values()]
+        for one in waiting:
+            waiting += one.built_on.values()
+        return any(one.config.models for one in waiting)
+
+    @property
     def tools(self) -> ToolCatalogue:
         """The current tools: those of the fit, then those added."""
         return self._state.tools

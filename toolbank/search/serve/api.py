@@ -209,7 +209,10 @@ class Api:
 
     async def _find_nearest(self, name: str, request: Request) -> Response:
         query, finder = read_parameters(request, NearestQuery).q, self.shelf[name]
-        near = await self.pool.run(lambda: finder.nearest_requests(query, _NEAREST))
+        near = await self.pool.run(
+            lambda: finder.nearest_requests(query, _NEAREST),
+            waits=finder.calls_endpoint,
+        )
         return JSONResponse(
             {"requests": [{"query": one.query, "tools": one.tools} for one in near]}
         )

@@ -38,23 +38,26 @@ _SPARE = 8
 
 
 class SearchThreads:
-    """Search threads: one per processor, and some for those that wait for an endpoint."""
+    """Search threads: one per processor, and some for searches that wait for an endpoint."""
 
     def __init__(self) -> None:
         self._threads = os.cpu_count() or 1
-        self._executor = ThreadPoolExecutor(self._threads + _SPARE, "search")
+        self._executor = ThreadPoolExecutor(self._threads, "search")
+        self._waiting = ThreadPoolExecutor(_SPARE, "search-by-endpoint")
         self.running = 0
         self.refused = 0
 
-    async def run(self, work: Callable[[], T]) -> T:
+    async def run(self, work: Callable[[], T], *, waits: bool = False) -> T:
         """Run one task; see `run_each`."""
-        return (await self.run_each([work]))[0]
+        return (await self.run_each([work], waits=waits))[0]
 
-    async def run_each(self, works: Sequence[Callable[[], T]]) -> list[T]:
+    async def run_each(
+        self, works: Sequence[Callable[[], T]], *, waits: bool = False
+    ) -> list[T]:
         """Run tasks; gives their results in order.
 
         A batch runs in parts, so that other requests get their turn in between. It has one time
-        limit.
+        limit. `waits`: whether the tasks call an endpoint.
 
         Raises:
             RefusalError: too many tasks wait, or the time is up.
@@ -65,7 +68,8 @@ class SearchThreads:
                 503, "Too many searches at once. Try again.", {"Retry-After": "1"}
             )
         self.running += len(works)
-        run = partial(asyncio.get_running_loop().run_in_executor, self._executor)
+        executor = self._waiting if waits else self._executor
+        run = partial(asyncio.get_running_loop().run_in_executor, executor)
         try:
             async with asyncio.timeout(SEARCH_TIME):
                 size = max(1, -(-len(works) // _TURNS))
@@ -82,7 +86,8 @@ class SearchThreads:
 
     def close(self) -> None:
         """Stop the threads."""
-        self._executor.shutdown(wait=False, cancel_futures=True)
+        for executor in (self._executor, self._waiting):
+            executor.shutdown(wait=False, cancel_futures=True)
 
 
 def _work_off(works: Sequence[Callable[[], T]]) -> list[T]:
@@ -332,7 +337,8 @@ class Searches:
                 content["id"] = self.log.searched(name, query, answer)
             return write(content), answer.fits is False or not answer.hits
 
-        results = await self.pool.run_each([partial(search, one) for one in queries])
+        works = [partial(search, one) for one in queries]
+        results = await self.pool.run_each(works, waits=finder.calls_endpoint)
         self.metrics.nothing[name] += sum(is_unfit for _, is_unfit in results)
         self.metrics.searched(name, time.perf_counter() - began)
         return [written for written, _ in results]

@@ -19,14 +19,12 @@ from typing import (
     Literal,
     NotRequired,
     Required,
-    Unpack,
     get_args,
     get_origin,
     get_type_hints,
     is_typeddict,
 )
 
-import typing_extensions
 from pydantic import BaseModel, TypeAdapter
 
 from toolbank.bank.records import Tool, ToolKind
@@ -196,7 +194,7 @@ def _unpacked(value: Any) -> list[Parameter]:
     """The keywords of a callable with `**kwargs: Unpack[Options]`, a TypedDict."""
     try:
         *_, last = inspect.signature(value, eval_str=True).parameters.values()
-        if get_origin(last.annotation) not in (Unpack, typing_extensions.Unpack):
+        if not str(get_origin(last.annotation)).endswith(".Unpack"):
             return []
         (record,) = get_args(last.annotation)
         hints = get_type_hints(record, include_extras=True)
