@@ -23,7 +23,7 @@ from tests.servers.chat import Answer, ChatServer, closed_url, count_words
 from toolbank.encoders import load_encoder
 from toolbank.encoders.endpoint import EndpointConfig, EndpointEncoder
 from toolbank.llm.journal import Journal
-from toolbank.system import aio
+from toolbank.system import deadline
 from toolbank.system.errors import ToolbankError
 
 KEY = "sk-embed-77c1e0"
@@ -354,7 +354,7 @@ def test_a_call_without_an_answer_ends_with_its_search_and_delays_no_other(tmp_p
 
     def search(text, seconds):
         began = time.monotonic()
-        with aio.ending_within(seconds):
+        with deadline.ending_within(seconds):
             try:
                 return encoder.encode_queries([text]), time.monotonic() - began
             except ToolbankError as error:

@@ -13,7 +13,7 @@ import typer
 
 from toolbank.bank.records import find_first_twins
 from toolbank.commands.options import OverwriteOption, RunArgument, echo
-from toolbank.system import aio
+from toolbank.system import deadline
 from toolbank.system.numbers import count
 from toolbank.system.terminal import command, one_line, print_message
 
@@ -156,7 +156,7 @@ def _search(finder: Finder, query: str, k: int) -> list[tuple[Hit, list[str]]]:
         names[number].append(tool.name)
     most = max(map(len, names.values()), default=1)
     best: dict[int, Hit] = {}
-    with aio.ending_within(SEARCH_TIME):
+    with deadline.ending_within(SEARCH_TIME):
         hits = finder.rank([query], k * most)[0]
     for hit in hits:
         best.setdefault(number_from_text[hit.tool.name], hit)

@@ -31,7 +31,7 @@ from toolbank.llm.chat import (
 from toolbank.llm.config import DEFAULT_TIMEOUT_S, find_grants, read_credentials
 from toolbank.llm.engines.kind import EngineKind, refuse_taken
 from toolbank.llm.engines.openai.completion import find_problem, read_usage
-from toolbank.system import aio
+from toolbank.system import deadline
 from toolbank.system.errors import InputError, ToolbankError
 from toolbank.system.numbers import count
 from toolbank.system.outputs import cache_folder
@@ -450,7 +450,7 @@ def _limit_time(config: EndpointConfig) -> EndpointConfig:
     Raises:
         ToolbankError: the time of the search is over.
     """
-    left = round(aio.seconds_left(), 1)
+    left = round(deadline.seconds_left(), 1)
     if left <= 0:
         raise ToolbankError(f"{config.base_url}: there was no time left for a call.")
     limits = {

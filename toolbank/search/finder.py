@@ -45,7 +45,7 @@ from toolbank.search.storage import (
     write_fitted,
     write_packed,
 )
-from toolbank.system import aio
+from toolbank.system import deadline
 from toolbank.system.errors import InputError
 
 if TYPE_CHECKING:
@@ -257,7 +257,7 @@ class Finder:
             pinned = tuple(tools[tools.places[name]] for name in names)
             self._state = replace(self._state, pinned=pinned)
 
-    @aio.ending_within(SEARCH_TIME)
+    @deadline.ending_within(SEARCH_TIME)
     def search(self, query: str, k: int = 5, retriever: str | None = None) -> list[Hit]:
         """Find the top k tools for a request; fewer if fewer fit at all.
 
@@ -320,7 +320,7 @@ class Finder:
             for one in _check_requests(queries)
         ]
 
-    @aio.ending_within(SEARCH_TIME)
+    @deadline.ending_within(SEARCH_TIME)
     def answer(
         self,
         query: str,
@@ -421,7 +421,7 @@ class Finder:
                 return found
         raise InputError(f"No tool has the function name {name!r}.")
 
-    @aio.ending_within(SEARCH_TIME)
+    @deadline.ending_within(SEARCH_TIME)
     def nearest_requests(self, query: str, n: int = 5) -> list[NearRequest]:
         """Find the bank's requests nearest to a request; none if they were not packed."""
         return self.requests.nearest(query, n) if self.requests else []

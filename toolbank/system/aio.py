@@ -9,8 +9,6 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from concurrent.futures import Future, wait
 from contextlib import asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar, copy_context
-from math import inf
-from time import monotonic
 from typing import Any, TypeVar
 
 _T = TypeVar("_T")
@@ -41,24 +39,6 @@ async def time_limit(
             yield
         finally:
             note_progress.reset(token)
-
-
-_ends_at: ContextVar[float] = ContextVar("ends_at", default=inf)
-
-
-@contextmanager
-def ending_within(seconds: float) -> Iterator[None]:
-    """Give the calls of this block so many seconds; an outer block may leave them fewer."""
-    token = _ends_at.set(min(_ends_at.get(), monotonic() + seconds))
-    try:
-        yield
-    finally:
-        _ends_at.reset(token)
-
-
-def seconds_left() -> float:
-    """Seconds that the block around the caller leaves; infinite if none limits its time."""
-    return _ends_at.get() - monotonic()
 
 
 def run(coroutine: Coroutine[Any, Any, _T], *, uvloop: bool = False) -> _T:

@@ -24,7 +24,7 @@ from toolbank.search.serve.messages import (
     SearchParameters,
     describe_answer,
 )
-from toolbank.system import aio
+from toolbank.system import deadline
 from toolbank.system.errors import InputError, ToolbankError
 from toolbank.system.folders import hash_files
 
@@ -324,7 +324,7 @@ class Searches:
         def search(query: str) -> tuple[T, bool]:
             try:
                 # A call ends when nobody waits for the search any more.
-                with aio.ending_within(ends - time.perf_counter()):
+                with deadline.ending_within(ends - time.perf_counter()):
                     answer = finder.answer(
                         query, asked.k, asked.min_score, asked.filter, asked.retriever
                     )
