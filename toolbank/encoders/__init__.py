@@ -20,7 +20,7 @@ ENCODERS = Registry(
     {
         "sentence": "toolbank.encoders.sentence:KIND",
         "layers": "toolbank.papers.layers:KIND",
-        "endpoint": "toolbank.encoders.config:ENDPOINT",
+        "endpoint": "toolbank.encoders.endpoint_config:KIND",
         "onnx": "toolbank.encoders.config:ONNX",
     },
 )

@@ -62,6 +62,10 @@ class Encoder(ABC):
     def embed(self, texts: list[str]) -> NDArray[np.float32]:
         """Embed texts of about the same length as one batch: unit vectors [n, dimension]."""
 
+    def settings_in_pack(self) -> EncoderConfig | None:
+        """Return its settings for a pack that needs no files of it; None where it is exported."""
+        return None
+
     def export(self, folder: Path, precision: Precision) -> None:  # noqa: ARG002
         """Write the encoder for `OnnxEncoder`, which runs without torch.
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from pkgutil import resolve_name
-from typing import Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
-from pydantic import Field, JsonValue, PrivateAttr, model_validator
+from pydantic import Field, model_validator
 
-from toolbank.config.base import NAME_OR_PATH, PATH_IN_RUN, Config, Transport
-from toolbank.llm.config import BudgetConfig, SearchModelConfig
+from toolbank.config.base import NAME_OR_PATH, Config, Transport
+
+if TYPE_CHECKING:
+    from toolbank.llm.config import SearchModelConfig
 
 PREFIXES = ("query_prefix", "document_prefix")
 
@@ -49,6 +50,14 @@ class EncoderConfig(Config):
     def label(self) -> str:
         """The name for messages: the model's name or folder."""
         return self.model
+
+    @property
+    def models(self) -> tuple[SearchModelConfig, ...]:
+        """The models at endpoints that it calls."""
+        return ()
+
+    def name_retriever(self, label: str) -> None:
+        """Set the retriever that messages name, if it has messages."""
 
     @model_validator(mode="after")
     def _have_workers_a_cluster(self) -> Self:
@@ -124,75 +133,3 @@ class OnnxConfig(PrefixedConfig):
 
 
 ONNX = EncoderKind(OnnxConfig, "toolbank.encoders.onnx:OnnxEncoder")
-
-
-class EndpointConfig(SearchModelConfig, PrefixedConfig):
-    """An embedding model at an endpoint (`/v1/embeddings`): embeds texts, and can't be trained."""
-
-    named_by_content: ClassVar[bool] = True
-    is_remote: ClassVar[bool] = True
-    call_steps: ClassVar[tuple[str, ...]] = ("embed",)
-    only_engine: ClassVar[str] = "toolbank.encoders.endpoint:EMBEDDINGS"
-    # Settings of chat engines, which a recipe cannot set here.
-    engine: ClassVar[str] = "embeddings"  # type: ignore[misc]
-    temperature: ClassVar[None] = None  # type: ignore[misc]
-    max_tokens: ClassVar[int] = 1  # type: ignore[misc]
-    options: ClassVar[dict[str, JsonValue]] = {}  # type: ignore[misc]
-    executor: ClassVar[Literal["local"]] = "local"  # type: ignore[misc]
-    workers: ClassVar[int] = 1  # type: ignore[misc]
-
-    type: Literal["endpoint"]
-    model: str = Field(min_length=1, description="name of the model at the endpoint")
-    dimensions: int | None = Field(
-        default=None,
-        ge=1,
-        description="length of the vectors, for models that can shorten them; unset: not sent",
-    )
-    replies: Path = Field(
-        default=Path("embeddings.sqlite"),
-        description="journal of the calls in the run folder",
-        json_schema_extra=PATH_IN_RUN,
-    )
-
-    _retriever: str = PrivateAttr("NAME")
-
-    def __hash__(self) -> int:
-        """Hash all settings, some of which are mappings."""
-        return hash(self.model_dump_json())
-
-    def __eq__(self, other: object) -> bool:
-        """Compare all settings, whichever retriever has them."""
-        if not isinstance(other, EndpointConfig):
-            return False
-        return self.model_dump_json() == other.model_dump_json()
-
-    def name_retriever(self, label: str) -> None:
-        """Set the retriever that messages name."""
-        self._retriever = label
-
-    @property
-    def section(self) -> str:  # type: ignore[override]
-        """The section of the recipe, for messages."""
-        return f"retrievers.{self._retriever}.encoder"
-
-    @property
-    def kept(self) -> str:
-        """What stays after an interrupt, for messages."""
-        return "The vectors that came are kept"
-
-    def describe_pack(self) -> str:
-        """Say where the searches of a pack send their requests, and by which key."""
-        key = f", with the key in {self.api_key_env}" if self.api_key_env else ""
-        return (
-            f"The pack has no encoder: each search sends its request to {self.model} at "
-            f"{self.base_url}{key}, and fails if the endpoint does not answer."
-        )
-
-    def packed(self) -> Self:
-        """Return the settings for a pack, whose searches have no run folder and no budget."""
-        replies = Path("embeddings.sqlite")
-        unset = {"replies": replies, "price": None, "budget": BudgetConfig()}
-        return self.model_copy(update=unset)
-
-
-ENDPOINT = EncoderKind(EndpointConfig, "toolbank.encoders.endpoint:EndpointEncoder")

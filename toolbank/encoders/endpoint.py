@@ -20,7 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolbank.encoders.base import Encoder
-from toolbank.encoders.config import EncoderConfig, EndpointConfig
+from toolbank.encoders.config import EncoderConfig
+from toolbank.encoders.endpoint_config import EndpointConfig
 from toolbank.llm.chat import (
     ChatReply,
     ChatRequest,
@@ -28,7 +29,12 @@ from toolbank.llm.chat import (
     Message,
     estimate_tokens,
 )
-from toolbank.llm.config import DEFAULT_TIMEOUT_S, find_grants, read_credentials
+from toolbank.llm.config import (
+    DEFAULT_TIMEOUT_S,
+    BudgetConfig,
+    find_grants,
+    read_credentials,
+)
 from toolbank.llm.engines.kind import EngineKind, refuse_taken
 from toolbank.llm.engines.openai.completion import find_problem, read_usage
 from toolbank.system import deadline
@@ -380,6 +386,18 @@ class EndpointEncoder(Encoder):
         """Return itself if its vectors have the length of saved ones, as far as that is known."""
         self._width = self._width or width
         return super().of_width(width)
+
+    def settings_in_pack(self) -> EncoderConfig:
+        """Return settings without run folder and budget, and print where searches send to."""
+        config = self.config
+        key = f", with the key in {config.api_key_env}" if config.api_key_env else ""
+        print_message(
+            f"The pack has no encoder: each search sends its request to {config.model} at "
+            f"{config.base_url}{key}, and fails if the endpoint does not answer."
+        )
+        replies = Path("embeddings.sqlite")
+        unset = {"replies": replies, "price": None, "budget": BudgetConfig()}
+        return config.model_copy(update=unset)
 
     def embed(self, texts: list[str]) -> NDArray[np.float32]:
         """Embed texts without prefixes: unit vectors [n, dimension].

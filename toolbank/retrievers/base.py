@@ -24,12 +24,7 @@ from toolbank.bank.records import Ask, Tool
 from toolbank.config.explain import read_checked
 from toolbank.encoders import load_encoder
 from toolbank.encoders.base import Encoder
-from toolbank.encoders.config import (
-    EncoderConfig,
-    EndpointConfig,
-    OnnxConfig,
-    Precision,
-)
+from toolbank.encoders.config import EncoderConfig, OnnxConfig, Precision
 from toolbank.encoders.location import encoder_identity
 from toolbank.retrievers.crossfit import Search, cross_fit
 from toolbank.retrievers.kind import RetrieverConfig
@@ -37,7 +32,6 @@ from toolbank.retrievers.relevance import Relevance, train_relevance
 from toolbank.retrievers.stored import AGAIN, Stored, demand, load_texts
 from toolbank.system.errors import InputError
 from toolbank.system.files import read_json, read_text, sha256_file, write_json
-from toolbank.system.terminal import print_message
 from toolbank.system.version import __version__
 from toolbank.training.card import read_card, write_card
 from toolbank.training.config import TrainingContext
@@ -138,9 +132,8 @@ class Packing:
         Raises:
             InputError: an encoder of its kind cannot be exported.
         """
-        if isinstance(encoder.config, EndpointConfig):
-            print_message(encoder.config.describe_pack())
-            return encoder.config.packed()
+        if settings := encoder.settings_in_pack():
+            return settings
         if encoder not in self._encoders:
             place = self.root / ENCODERS / f"new-{len(self._encoders)}"
             name = _name_by_weights(encoder) if self.find_copy else ""

@@ -13,7 +13,7 @@ from pydantic import Field, model_validator
 from toolbank.bank.bank import Bank
 from toolbank.config.base import Config
 from toolbank.encoders import AnyEncoder
-from toolbank.encoders.config import EncoderConfig, EndpointConfig
+from toolbank.encoders.config import EncoderConfig
 from toolbank.encoders.sentence import EncoderTraining, SentenceConfig
 from toolbank.training.config import (
     TrainingConfig,
@@ -66,8 +66,7 @@ class RetrieverConfig(Config):
     @model_validator(mode="after")
     def _name_in_messages(self) -> Self:
         for encoder in self.encoders:
-            if isinstance(encoder, EndpointConfig):
-                encoder.name_retriever(self.label)
+            encoder.name_retriever(self.label)
         return self
 
     @property
@@ -98,8 +97,8 @@ class RetrieverConfig(Config):
     @property
     def models(self) -> tuple[SearchModelConfig, ...]:
         """The models at endpoints that its fit or its searches call."""
-        remote = (one for one in self.encoders if isinstance(one, EndpointConfig))
-        return (*((self.asks,) if self.asks else ()), *remote)
+        embed = (model for encoder in self.encoders for model in encoder.models)
+        return (*((self.asks,) if self.asks else ()), *embed)
 
     def check_transformer(self, settings: Mapping[str, Any], name: str) -> None:
         """Refuse an encoder by the config.json of its transformer, {} without one.

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from toolbank.config.assets import Asset, find_asset
 from toolbank.config.base import shape
-from toolbank.encoders.config import EndpointConfig
 from toolbank.encoders.endpoint import EmbeddingStore
+from toolbank.encoders.endpoint_config import EndpointConfig
 from toolbank.encoders.location import encoder_identity, find_folder, locate
 from toolbank.encoders.model import describe_prompts, find_local_model, read_mapping
 from toolbank.llm.accounts import CHARACTERS_PER_TOKEN, cost, resolve_price
