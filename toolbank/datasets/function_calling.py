@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -19,9 +17,15 @@ from toolbank.bank.function_reader import read_entry
 from toolbank.bank.records import Query, Tool
 from toolbank.datasets.gather import Dataset, gather
 from toolbank.datasets.kind import SPLITS, DatasetConfig, DatasetKind, find_split
-from toolbank.datasets.rows import BROKEN, ENDINGS, read_rows
+from toolbank.datasets.rows import (
+    BROKEN,
+    ENDINGS,
+    decode,
+    find_value,
+    read_literal,
+    read_rows,
+)
 from toolbank.system.errors import InputError
-from toolbank.system.text import decode_json
 
 _ANSWERS = "possible_answer"
 _REQUESTS = ("query", "question", "instruction", "prompt", "request")
@@ -180,39 +184,35 @@ def _parse_row(row: Mapping[str, Any], answers: Mapping[str, Any]) -> _CallRow:
     if not _has_form(row):
         raise ValueError(f"not in a form of {_FORMS}")
     if "api_list" in row:
-        pairs = _decode(row["relevant APIs"])
+        pairs = decode(row["relevant APIs"])
         names = ["::".join(map(str, pair[:2])) for pair in pairs]
-        return _CallRow(_text(row["query"]), _decode(row["api_list"]), names)
-    offered = _decode(_first(row, _OFFERED))
+        return _CallRow(_text(row["query"]), decode(row["api_list"]), names)
+    offered = decode(find_value(row, *_OFFERED))
     functions = [offered] if isinstance(offered, Mapping) else offered
-    turns = _decode(_first(row, _TURNS))
+    turns = decode(find_value(row, *_TURNS))
     if isinstance(turns, list):
         return _parse_messages(row.get("system"), turns, functions)
-    given, question = _decode(_first(row, _CALLS)), _decode(_first(row, _REQUESTS))
+    given, question = (decode(find_value(row, *some)) for some in (_CALLS, _REQUESTS))
     if given is None:
-        given = _decode(answers.get(str(row.get("id")), []))
+        given = decode(answers.get(str(row.get("id")), []))
     return _CallRow(_parse_question(question), functions, _name_all(given))
 
 
 def _has_form(row: Mapping[str, Any]) -> bool:
     """Whether a row has the keys of one of the forms; answers of BFCL are in another file."""
-    if "api_list" in row or _first(row, _TURNS) is not None:
+    if "api_list" in row or find_value(row, *_TURNS) is not None:
         return True
     if _has_several(row.get("question")):
         return True
-    has_answer = "question" in row or _first(row, _CALLS) is not None
+    has_answer = "question" in row or find_value(row, *_CALLS) is not None
     keys = _REQUESTS, _OFFERED
-    return has_answer and all(_first(row, some) is not None for some in keys)
+    return has_answer and all(find_value(row, *some) is not None for some in keys)
 
 
 def _has_several(question: Any) -> bool:
     """Whether it has turns of several requests; in BFCL, their functions are in other files."""
     turns = question if isinstance(question, list) else []
     return len(turns) > 1 and all(isinstance(turn, list) for turn in turns)
-
-
-def _first(row: Mapping[str, Any], keys: tuple[str, ...]) -> Any:
-    return next((row[key] for key in keys if row.get(key) is not None), None)
 
 
 def _parse_question(turns: Any) -> str:
@@ -241,14 +241,14 @@ def _parse_messages(system: Any, turns: list[Any], functions: Any) -> _CallRow:
                 break
             query = _text(content)
         elif query and role in ("function_call", "tool_call"):
-            calls += _read_calls(content)
+            calls += _name_all(read_literal(content))
         elif query and role in ("assistant", "gpt"):
             made = turn.get("tool_calls") or turn.get("function_call")
             made = made or [*_find_calls_in_parts(content)]
             calls += _name_all(made)
             if not made and isinstance(content, str):
                 for _, inner in _TAGGED.findall(content):
-                    calls += _read_calls(inner)
+                    calls += _name_all(read_literal(inner))
                 calls += find_calls(content)
     return _CallRow(
         query, _find_list(system) if functions is None else functions, calls
@@ -267,11 +267,6 @@ def _find_calls_in_parts(content: Any) -> Iterator[dict[str, Any]]:
             yield {"name": part.get("name", part.get("toolName"))}
         elif "toolUse" in part:
             yield part["toolUse"]
-
-
-def _read_calls(text: str) -> list[str]:
-    """The functions of calls as JSON, or as Python writes the same."""
-    return _name_all(_read_literal(text))
 
 
 def find_calls(text: str) -> list[str]:
@@ -305,24 +300,6 @@ def _find_list(system: Any) -> list[Any]:
     except RecursionError as error:
         raise ValueError("nested too deep") from error
     return functions
-
-
-def _decode(value: Any) -> Any:
-    """A value that may be in a string, as JSON or as Python writes it."""
-    return _read_literal(value) if _is_json(value) else value
-
-
-def _read_literal(text: str) -> Any:
-    try:
-        return decode_json(text)
-    except ValueError:
-        with suppress(*BROKEN):
-            return ast.literal_eval(text)
-        raise
-
-
-def _is_json(value: Any) -> bool:
-    return isinstance(value, str) and value.lstrip()[:1] in ("[", "{")
 
 
 def _text(content: Any) -> str:

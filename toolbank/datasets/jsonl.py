@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import sys
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,9 +15,9 @@ from toolbank.bank.function_reader import parse_tool
 from toolbank.bank.records import Ask, Provenance, Query, Tool
 from toolbank.datasets.gather import Dataset, gather
 from toolbank.datasets.kind import SPLIT_NAMES, SPLITS, DatasetConfig, DatasetKind
-from toolbank.datasets.rows import read_rows, split_names
+from toolbank.datasets.rows import read_cells, read_rows, split_names
 from toolbank.system.errors import InputError
-from toolbank.system.files import get_id, get_text, get_texts, read_lines, reading
+from toolbank.system.files import get_id, get_text, get_texts, read_lines
 
 
 class JsonlConfig(DatasetConfig):
@@ -209,29 +207,21 @@ def read_table(
     Raises:
         InputError: the file can't be read, has another header, or a row of another length.
     """
-    csv.field_size_limit(sys.maxsize)
-    try:
-        with reading(path), path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.reader(file, delimiter="\t", strict=True)
-            rows = ((reader.line_num, row) for row in reader if row)
-            if header:
-                number, names = next(rows, (1, []))
-                if names != list(columns):
-                    raise InputError(
-                        f"{path}, line {number}: the columns are {', '.join(names) or 'missing'}; "
-                        f"expected {', '.join(columns)}, separated by tabs."
-                    )
-            for number, row in rows:
-                if len(row) != len(columns):
-                    raise InputError(
-                        f"{path}, line {number}: {len(row)} columns, not {len(columns)} "
-                        f"({', '.join(columns)}), separated by tabs."
-                    )
-                yield number, row
-    except csv.Error as error:
-        raise InputError(
-            f"{path}, line {reader.line_num}: not a table of tab-separated values ({error})."
-        ) from error
+    rows = read_cells(path, "\t")
+    if header:
+        number, names = next(rows, (1, []))
+        if names != list(columns):
+            raise InputError(
+                f"{path}, line {number}: the columns are {', '.join(names) or 'missing'}; "
+                f"expected {', '.join(columns)}, separated by tabs."
+            )
+    for number, row in rows:
+        if len(row) != len(columns):
+            raise InputError(
+                f"{path}, line {number}: {len(row)} columns, not {len(columns)} "
+                f"({', '.join(columns)}), separated by tabs."
+            )
+        yield number, row
 
 
 def read_relevance(

@@ -6,7 +6,7 @@ import ast
 import csv
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from toolbank.system.errors import InputError
 from toolbank.system.files import (
     check_sound,
     find_separator,
+    get_id,
     has_row_per_line,
     read_json,
     read_lines,
@@ -49,6 +50,57 @@ def find_parts(folder: Path, name: str) -> list[Path]:
         if found := [path for path in files if path.suffix in ENDINGS]:
             return [path for path in found if path.suffix == found[0].suffix]
     return []
+
+
+def read_literal(text: str) -> Any:
+    """Read a value as JSON, or as Python writes it.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    try:
+        return decode_json(text)
+    except ValueError:
+        with suppress(*BROKEN):
+            return ast.literal_eval(text)
+        raise
+
+
+def decode(value: Any) -> Any:
+    """Read a list or an object that may be in a string."""
+    is_text = isinstance(value, str) and value.lstrip()[:1] in ("[", "{")
+    return read_literal(value) if is_text else value
+
+
+def find_value(row: Mapping[str, Any], *names: str) -> Any:
+    """Find the value of the first of some columns that a row has; None if it has none."""
+    return next((row[name] for name in names if row.get(name) is not None), None)
+
+
+def get_value(row: Mapping[str, Any], place: str, *names: str) -> Any:
+    """Get a value as `find_value` does.
+
+    Raises:
+        InputError: the row has no such column.
+    """
+    value = find_value(row, *names)
+    if value is None:
+        has = f"the columns are {', '.join(row)}" if row else "it is empty"
+        raise InputError(f'{place}: no "{names[0]}"; {has}.')
+    return value
+
+
+def get_name(row: Mapping[str, Any], place: str, *names: str) -> str:
+    """Get an id, a string or a number, as `get_value` does.
+
+    Raises:
+        InputError: the row has no such column, or another value in it.
+    """
+    value = get_value(row, place, *names)
+    try:
+        return get_id({"id": value}, 0)
+    except ValueError as error:
+        raise InputError(f"{place}: {error}.") from error
 
 
 def read_document(content: Any, name: str) -> Tool:
@@ -102,18 +154,28 @@ def read_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _read_csv(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    rows = read_cells(path, find_separator(path))
+    _, names = next(rows, (1, []))
+    for number, row in rows:
+        place = f"{path}, line {number}"
+        if len(row) != len(names):
+            raise InputError(
+                f"{place}: {len(row)} values, and the first line has {len(names)} columns."
+            )
+        yield place, dict(zip(names, row, strict=True))
+
+
+def read_cells(path: Path, separator: str) -> Iterator[tuple[int, list[str]]]:
+    """Read the rows of a table that are not empty, each with the number of its last line.
+
+    Raises:
+        InputError: the file can't be read, or is no table.
+    """
     csv.field_size_limit(sys.maxsize)
     try:
         with reading(path), path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.DictReader(file, delimiter=find_separator(path), strict=True)
-            for row in reader:
-                place = f"{path}, line {reader.line_num}"
-                if None in row or None in row.values():
-                    raise InputError(
-                        f"{place}: not as many values as the first line has columns "
-                        f"({len(reader.fieldnames or ())})."
-                    )
-                yield place, row
+            reader = csv.reader(file, delimiter=separator, strict=True)
+            yield from ((reader.line_num, row) for row in reader if row)
     except csv.Error as error:
         raise InputError(
             f"{path}, line {reader.line_num}: not a table ({error})."

@@ -15,7 +15,7 @@ from toolbank.bank.function_reader import find_functions, read_entry
 from toolbank.bank.records import Query, Tool
 from toolbank.datasets.gather import Dataset, gather
 from toolbank.datasets.kind import SPLITS, DatasetConfig, DatasetKind
-from toolbank.datasets.rows import find_parts, read_rows, split_names
+from toolbank.datasets.rows import find_parts, get_value, read_rows, split_names
 from toolbank.system.errors import InputError
 from toolbank.system.files import read_json
 from toolbank.system.text import decode_json
@@ -47,16 +47,11 @@ def read_requests_table(config: TableConfig) -> Dataset:
     rows = (row for table in tables for row in read_rows(table))
     queries: list[Query] = []
     for number, (place, row) in enumerate(rows, start=1):
-        for column in ("query", "tools"):
-            if row.get(column) is None:
-                raise InputError(
-                    f"{place}: no {column!r}; the columns are {', '.join(row)}."
-                )
         queries.append(
             Query(
                 id=str(row.get("id") or f"line-{number}"),
-                query=str(row["query"]).strip(),
-                tools=tuple(split_names(row["tools"])),
+                query=str(get_value(row, place, "query")).strip(),
+                tools=tuple(split_names(get_value(row, place, "tools"))),
                 split=SPLITS.get(str(row.get("split"))),
             )
         )

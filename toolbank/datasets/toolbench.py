@@ -17,6 +17,7 @@ from toolbank.bank.records import Query, Split, Tool
 from toolbank.datasets.gather import Dataset, gather, name_apart
 from toolbank.datasets.jsonl import read_relevance, read_table
 from toolbank.datasets.kind import DatasetConfig, DatasetKind
+from toolbank.datasets.rows import BROKEN
 from toolbank.system.errors import InputError
 from toolbank.system.files import read_json
 
@@ -134,8 +135,6 @@ _ACTION = re.compile(r"^Action:[ \t]*(\S+)", re.MULTILINE)
 _THOUGHT = re.compile(r"Thought:(.*?)^Action:", re.MULTILINE | re.DOTALL)
 _FINISH = "Finish"
 _APIS = "following APIs:"
-# Errors of Python's reader of literals, and of a row of another form.
-_BROKEN = (ValueError, SyntaxError, LookupError, TypeError, RecursionError, MemoryError)
 
 
 class ConversationsConfig(DatasetConfig):
@@ -170,13 +169,13 @@ def read_conversations(config: ConversationsConfig) -> Dataset:
         for number, row in enumerate(rows):
             try:
                 query, system = _read_row(row, split, number)
-            except _BROKEN as error:
+            except BROKEN as error:
                 raise InputError(
                     f"{path}, /{number}: not a conversation of ToolBench ({error})."
                 ) from error
             try:
                 found = list(_read_tools(system))
-            except _BROKEN:
+            except BROKEN:
                 left_out.add(
                     "query: its list of APIs can't be read", f"{path}, /{number}"
                 )

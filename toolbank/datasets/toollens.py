@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 from toolbank.bank.bank import SkipCounter
 from toolbank.bank.function_reader import describe_tool, make_parameters
@@ -13,11 +13,14 @@ from toolbank.bank.records import Query, Tool
 from toolbank.datasets.gather import Dataset, gather, name_apart
 from toolbank.datasets.jsonl import read_relevance
 from toolbank.datasets.kind import SPLITS, DatasetConfig, DatasetKind, find_split
-from toolbank.datasets.rows import find_parts, read_document, read_rows
+from toolbank.datasets.rows import (
+    find_parts,
+    get_name,
+    get_value,
+    read_document,
+    read_rows,
+)
 from toolbank.system.errors import InputError
-from toolbank.system.files import get_id
-
-T = TypeVar("T")
 
 _KEYS = (
     "category_name:",
@@ -56,13 +59,16 @@ def read_toollens(config: ToollensConfig) -> Dataset:
     left_out = SkipCounter()
     tools = name_apart(_read_tools(find_parts(config.path, "corpus")))
     parts = find_parts(config.path, "queries")
-    texts = dict(_read(parts, lambda row: (_id(row), _string(row, "text"))))
+    texts = {docid: text for _, docid, text, _ in _read_texts(parts)}
     queries: list[Query] = []
     labelled: set[str] = set()
     # A query of test stays in test if it is also listed for training.
     files = [(find_split(path), path) for path in _label_files(config.path)]
     for split, path in sorted(files, key=lambda file: _ORDER.index(file[0])):
-        rows = ((place, _label(row, place)) for place, row in read_rows(path))
+        rows = (
+            (place, [get_value(row, place, *names) for names in _COLUMNS])
+            for place, row in read_rows(path)
+        )
         used = read_relevance(rows, texts, tools, left_out)
         for qid, names in used.items():
             if qid in labelled:
@@ -99,38 +105,22 @@ def _label_files(folder: Path) -> list[Path]:
     return found or [path for name in SPLITS for path in find_parts(folder, name)]
 
 
-def _read(files: list[Path], parse: Callable[[dict[str, Any]], T]) -> Iterator[T]:
+def _read_texts(files: list[Path]) -> Iterator[tuple[str, str, str, str]]:
+    """The place, id, text and title of each row; "" without a title."""
     for path in files:
         for place, row in read_rows(path):
-            try:
-                yield parse(row)
-            except ValueError as error:
-                raise InputError(f"{place}: {error}.") from error
+            docid, text = get_name(row, place, "_id", "id"), row.get("text")
+            if not isinstance(text, str):
+                raise InputError(f'{place}: "text" is missing or not a string.')
+            yield place, docid, text, str(row.get("title") or "").strip()
 
 
-def _label(row: Mapping[str, Any], place: str) -> list[Any]:
-    """The ids of query and document, and the label."""
-    names = [_find_key(row, some) for some in _COLUMNS]
-    if "" in names:
-        expected = ", ".join(some[0] for some in _COLUMNS)
-        raise InputError(
-            f"{place}: the columns are {', '.join(row)}; expected {expected}."
-        )
-    return [row[name] for name in names]
-
-
-def _find_key(row: Mapping[str, Any], names: tuple[str, ...]) -> str:
-    return next((name for name in names if row.get(name) is not None), "")
-
-
-def _parse_document(row: dict[str, Any]) -> tuple[str, Tool]:
-    docid, text = _id(row), _string(row, "text")
+def _read_document(text: str, name: str) -> Tool:
     parts = _split_document(text)
     if parts is None:
-        title = str(row.get("title") or "").strip()
-        return docid, read_document(text, title or docid)
+        return read_document(text, name)
     category, tool, api, description, required, optional, _ = parts
-    return docid, describe_tool(
+    return describe_tool(
         f"{tool}::{api}",
         f"{description}\n\nCategory: {category}.",
         "operation",
@@ -141,11 +131,11 @@ def _parse_document(row: dict[str, Any]) -> tuple[str, Tool]:
 
 def _read_tools(files: list[Path]) -> Iterator[tuple[str, Tool]]:
     known: set[str] = set()
-    for docid, tool in _read(files, _parse_document):
+    for place, docid, text, title in _read_texts(files):
         if docid in known:
-            raise InputError(f"{files[0]}: two documents have the _id {docid!r}.")
+            raise InputError(f"{place}: another document has the _id {docid!r}.")
         known.add(docid)
-        yield docid, tool
+        yield docid, _read_document(text, title or docid)
 
 
 def _split_document(text: str) -> list[str] | None:
@@ -166,20 +156,6 @@ def _parse_list(text: str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError):
         return []
-
-
-def _id(row: dict[str, Any]) -> str:
-    name = _find_key(row, ("_id", "id"))
-    if not name:
-        raise ValueError('no "_id"')
-    return get_id({"id": row[name]}, 0)
-
-
-def _string(row: dict[str, Any], key: str) -> str:
-    value = row.get(key)
-    if not isinstance(value, str):
-        raise ValueError(f'"{key}" is missing or not a string')
-    return value
 
 
 KIND = DatasetKind(ToollensConfig, read_toollens, toollens_files)

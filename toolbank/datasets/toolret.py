@@ -11,9 +11,16 @@ from toolbank.bank.bank import SkipCounter
 from toolbank.bank.records import Query
 from toolbank.datasets.gather import Dataset, gather, name_apart
 from toolbank.datasets.kind import SPLITS, DatasetConfig, DatasetKind, find_split
-from toolbank.datasets.rows import BROKEN, ENDINGS, read_document, read_rows
+from toolbank.datasets.rows import (
+    BROKEN,
+    ENDINGS,
+    decode,
+    get_name,
+    get_value,
+    read_document,
+    read_rows,
+)
 from toolbank.system.errors import InputError
-from toolbank.system.text import decode_json
 
 
 class ToolretConfig(DatasetConfig):
@@ -36,11 +43,10 @@ def read_toolret(config: ToolretConfig) -> Dataset:
     documents: dict[str, Any] = {}
     for path in _find(config.path, "tools"):
         for place, row in read_rows(path):
-            docid = _get(row, "id", place)
+            docid = get_name(row, place, "id")
             if docid in documents:
                 left_out.add("tool: its id is another's", f"{place}: {docid}")
-            _get(row, "documentation", place)
-            documents.setdefault(docid, row["documentation"])
+            documents.setdefault(docid, get_value(row, place, "documentation"))
     labelled: list[tuple[Query, list[str]]] = []
     for path in _find(config.path, "queries"):
         for place, row in read_rows(path):
@@ -50,9 +56,10 @@ def read_toolret(config: ToolretConfig) -> Dataset:
                 raise InputError(
                     f"{place}: labels is not a list of objects with id and relevance."
                 ) from error
-            text, name = _get(row, "query", place), _get(row, "id", place)
+            text, name = get_value(row, place, "query"), get_name(row, place, "id")
             split = SPLITS.get(str(row.get("split"))) or find_split(path)
-            labelled.append((Query(id=name, query=text, tools=(), split=split), used))
+            query = Query(id=name, query=str(text), tools=(), split=split)
+            labelled.append((query, used))
     tools = name_apart(
         (docid, read_document(content, docid)) for docid, content in documents.items()
     )
@@ -72,7 +79,7 @@ def toolret_files(config: ToolretConfig) -> tuple[Path, ...]:
             f"{config.path}: no queries.jsonl or .parquet. A dataset of type toolret needs it."
         )
     for _, row in islice(read_rows(files[0]), 1):
-        _get(row, key, str(files[0]))
+        get_value(row, str(files[0]), key)
     return (*tools, *queries)
 
 
@@ -80,16 +87,9 @@ def _find(folder: Path, name: str) -> list[Path]:
     return sorted(p for p in folder.rglob(f"{name}*.*") if p.suffix in ENDINGS)
 
 
-def _get(row: Mapping[str, Any], key: str, place: str) -> str:
-    if row.get(key) is None:
-        raise InputError(f'{place}: no "{key}".')
-    return str(row[key])
-
-
 def _find_relevant(row: Mapping[str, Any], documents: dict[str, Any]) -> Iterator[str]:
     """The ids of relevant documents; those in the labels alone are added to the documents."""
-    labels = row["labels"]
-    for label in decode_json(labels) if isinstance(labels, str) else labels:
+    for label in decode(row["labels"]):
         if label.get("doc") is not None:
             documents.setdefault(str(label["id"]), label["doc"])
         if float(label.get("relevance", 1)) > 0:

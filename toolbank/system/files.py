@@ -118,8 +118,12 @@ def read_text(path: Path) -> str:
 
 
 def find_separator(path: Path) -> str:
-    """Find the separator of a table: comma, semicolon or tab, whichever its first line has most."""
-    with path.open(encoding="utf-8", errors="replace") as file:
+    """Find the separator of a table: comma, semicolon or tab, whichever its first line has most.
+
+    Raises:
+        InputError: the file is missing or unreadable.
+    """
+    with reading(path), path.open(encoding="utf-8", errors="replace") as file:
         return max(",;\t", key=file.readline(_LONGEST_LINE).count)
 
 

@@ -353,7 +353,7 @@ def test_a_cell_has_a_list_as_pandas_writes_it(tmp_path, cell, names):
 @pytest.mark.parametrize(
     ("content", "place"),
     [
-        ("request,tools\na,tide\n", "line 2: no 'query'"),
+        ("request,tools\na,tide\n", 'line 2: no "query"'),
         ("query,tools\na,tide,more\n", "line 2"),
     ],
 )
