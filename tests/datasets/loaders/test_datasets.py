@@ -6,10 +6,10 @@ import datasets
 import polars as pl
 import pytest
 
-from tests.corpus_files import CORPUS, check_expected
+from tests.corpus_files import CORPUS, check_expected, corpus_files
 from tests.datasets.loaders.samples import config, make
 from tests.shared import shared
-from tests.world import write_dataset, write_lines
+from tests.world import write_dataset
 from toolbank.bank.bank import Bank, Label, SkipCounter
 from toolbank.bank.files import write_tools
 from toolbank.bank.records import Ask, Provenance, Query, Tool
@@ -18,7 +18,7 @@ from toolbank.datasets.export import export_bank
 from toolbank.datasets.gather import gather
 from toolbank.system.errors import InputError
 
-CONVERSATIONS = "toolbench-conversations"
+CONVERSATIONS, LLAMA = "toolbench-conversations", "toolllama_G123_dfs"
 
 
 def read(kind, folder, **more):
@@ -29,49 +29,17 @@ def labels(dataset):
     return {q.query: (q.tools, q.split) for q in dataset.queries}
 
 
-@pytest.mark.parametrize(
-    "kind", ["jsonl", "toolbank", "toolbench", "toollens", CONVERSATIONS]
-)
-def test_a_dataset_is_read_as_expected(kind, tmp_path, update_corpus):
-    make(kind, tmp_path)
-    dataset = read(kind, tmp_path)
-    found = {"left_out": dataset.left_out.counts}
+@pytest.mark.parametrize("place", corpus_files("datasets"), ids=lambda path: path.name)
+def test_a_dataset_is_read_as_expected(place, update_corpus):
+    is_kind = place.name in DATASETS.own
+    given = config(place.name, place) if is_kind else find_format(place)
+    dataset = DATASETS.load(given.type).read(given)
+    found = {"type": given.type, "left_out": dataset.left_out.describe()}
     for part in ("tools", "queries", "asks"):
         rows = getattr(dataset, part)
         found[part] = [row.model_dump(exclude_defaults=True) for row in rows]
-    expected = CORPUS / "datasets" / f"{kind}.json"
-    check_expected(expected, found, update=update_corpus)
-
-
-def test_jsonl_of_functions_as_models_are_told_of_them(tmp_path):
-    schema = {"type": "object", "properties": {"city": {"type": "string"}}}
-    said = {"name": "rain", "description": "Tell if it rains."}
-    tools = [
-        {"type": "function", "function": {**said, "parameters": schema}},
-        {**said, "name": "sun", "inputSchema": schema, "aliases": ["shine"]},
-    ]
-    queries = [{"query": "is it dry?", "tools": ["rain", "shine"]}]
-    write_dataset(tmp_path, tools, queries)
-    dataset = read("jsonl", tmp_path)
-    assert [tool.summary for tool in dataset.tools] == ["Tell if it rains."] * 2
-    assert all(tool.parameters == schema for tool in dataset.tools)
-    assert labels(dataset) == {"is it dry?": (("rain", "sun"), None)}
-    assert not dataset.left_out.counts
-
-
-@pytest.mark.parametrize("key", ["parameters", "inputSchema"])
-def test_any_schema_of_an_object_is_kept(tmp_path, key):
-    place = {"type": "object", "properties": {"city": {"type": "string"}}}
-    schemas = [
-        {"$ref": "#/$defs/Place", "$defs": {"Place": place}},
-        {"type": "object", "additionalProperties": {"type": "number"}},
-        {"anyOf": [place, {"type": "object", "required": ["zip"]}]},
-        {"type": "object", "properties": {"anything": True}},
-    ]
-    said = {"description": "Do."}
-    tools = [{"name": f"t{n}", **said, key: one} for n, one in enumerate(schemas)]
-    write_dataset(tmp_path, tools, [{"query": "do", "tools": ["t0"]}])
-    assert [tool.parameters for tool in read("jsonl", tmp_path).tools] == schemas
+    expected = place.with_name(f"{place.name}.tools.json")
+    check_expected(expected, found, {str(place): place.name}, update=update_corpus)
 
 
 @pytest.mark.parametrize(
@@ -152,51 +120,10 @@ def test_layouts_of_mteb_are_read_as_that_of_beir(tmp_path, corpus, queries, qre
     assert mteb.left_out.counts == beir.left_out.counts
 
 
-def test_documents_of_one_name_are_tools_of_their_own(tmp_path):
-    make("toolbench", tmp_path)
-    corpus = tmp_path / "corpus.tsv"
-    corpus.write_text(corpus.read_text().replace('""One""', '""List""'))
-    names = [tool.name for tool in read("toolbench", tmp_path).tools]
-    assert names == ["Cocktails::List", "Cocktails::List #2"]
-
-
-def test_what_can_not_be_used_is_counted_with_its_reason(tmp_path):
-    rows = [
-        ("1", "do a", "a", "train"),
-        ("1", "do a", "a", "train"),
-        ("1", "another", "a", "train"),
-        ("2", "  ", "a", "train"),
-        ("3", "nothing", "", "train"),
-        ("4", "strange", "az", "train"),
-        ("5", "twice", "aa", "train"),
-        ("6", "exam", "a", "train"),
-        ("7", "exam", "a", "test"),
-        ("8", "other exam", "a", "test_hard"),
-    ]
-    queries = [
-        {"id": name, "query": text, "tools": list(used), "split": split}
-        for name, text, used, split in rows
-    ]
-    write_dataset(tmp_path, ["a", "b", "a"], queries)
-    dataset = read("jsonl", tmp_path)
-    assert [query.id for query in dataset.queries] == ["1", "5", "7"]
-    assert dataset.queries[1].tools == ("a",)
-    assert dataset.left_out.counts == {
-        "tool: listed twice": 1,
-        "query: listed twice": 1,
-        "query: its id is another's": 1,
-        "query: blank": 1,
-        "query: needs no tool": 1,
-        "query: needs a tool that is not listed": 1,
-        "tool of a query: named twice": 1,
-        "query: the same text is in the test": 1,
-        "query: of the split 'test_hard'": 1,
-    }
-    needs = "query: needs a tool that is not listed"
-    assert dataset.left_out.describe()[needs]["examples"] == ["4: z"]
-    other = read("jsonl", tmp_path, test="test_hard")
-    assert labels(other)["other exam"][1] == "test"
-    assert other.left_out.counts["query: of the split 'test'"] == 1
+def test_another_split_may_be_the_test():
+    dataset = read("jsonl", CORPUS / "datasets/jsonl-unusable-rows", test="test_hard")
+    assert labels(dataset)["other exam"][1] == "test"
+    assert dataset.left_out.counts["query: of the split 'test'"] == 1
 
 
 @pytest.mark.parametrize("form", ["datasets", "toolbank"])
@@ -237,27 +164,6 @@ def test_a_bank_is_exported_and_read_back_with_its_asks_and_labels(tmp_path):
     assert not dataset.left_out.counts
 
 
-def test_asks_that_can_not_be_used_are_counted_with_their_reason(tmp_path):
-    make("jsonl", tmp_path)
-    asks = [
-        {"tool": "a", "kind": "plain", "ask": "a please", "provenance": "our forum"},
-        {"tool": "a", "ask": "a please"},
-        {"tool": "z", "ask": "z please"},
-        {"tool": "a", "ask": "do b"},
-    ]
-    write_lines(tmp_path / "asks.jsonl", asks)
-    dataset = read("jsonl", tmp_path)
-    assert dataset.asks == (Ask(tool="a", kind="plain", ask="a please"),)
-    assert dataset.left_out.counts == {
-        "ask: listed twice": 1,
-        "ask: for a tool that is not listed": 1,
-        "ask: the same text is in the test": 1,
-    }
-    write_lines(tmp_path / "asks.jsonl", [*asks, {"tool": "a"}])
-    with pytest.raises(InputError, match=r'asks\.jsonl(.|\n)*line 5: no "ask"'):
-        read("jsonl", tmp_path)
-
-
 def test_toolbank_in_parquet_parts(tmp_path):
     make("toolbank", tmp_path)
     row = {"refined_instruction": ["part?"], "functions": [["np.sum"]]}
@@ -278,6 +184,7 @@ QRELS = "query-id\tcorpus-id\tscore\n"
     [
         ("jsonl", "queries.jsonl", '{"query": "x"}', 'line 1: no "tools"'),
         ("jsonl", "tools.jsonl", '{"name": " "}', "line 1"),
+        ("jsonl", "asks.jsonl", '{"tool": "a"}', 'line 1: no "ask"'),
         ("jsonl", "queries.jsonl", OTHER_SPLIT, "'no'"),
         ("toolbank", "train.json", '[{"functions": []}]', "row 1"),
         ("toolbank", "train.json", "{}", "not a list"),
@@ -288,6 +195,8 @@ QRELS = "query-id\tcorpus-id\tscore\n"
         ("toolbench", "qrels.train.tsv", None, "no such file"),
         ("toolbank", "tools.json", None, "no such file"),
         ("toolbench", "qrels.test.tsv", "5\t0\t1\tyes\n", "line 1"),
+        (CONVERSATIONS, f"{LLAMA}_train.json", '[{"id": "x"}]', "/0: not a conv"),
+        (CONVERSATIONS, f"{LLAMA}_eval.json", '["text"]', "/0: not a conversation"),
         ("toollens", "corpus.jsonl", '{"text": "x"}', "line 1"),
         ("toollens", "qrels/train.tsv", "query-id\tcorpus-id\n8\t1\n", "line 2"),
         ("toollens", "qrels/test.tsv", f"{QRELS}8\t1\ta\n", "line 2"),
@@ -345,49 +254,3 @@ def test_the_labels_of_a_request_count_together_or_not_at_all(given, kept):
     dataset = gather(tools, [query], SkipCounter(), labels=given)
     assert len(dataset.labels) == kept
     assert sum(dataset.left_out.counts.values()) == len(given) - kept
-
-
-@pytest.fixture
-def conversations(tmp_path):
-    """The file of the conversations to train on; that of the test lies in the same folder."""
-    make(CONVERSATIONS, tmp_path)
-    return tmp_path / "toolllama_G123_dfs_train.json"
-
-
-@pytest.mark.parametrize("row", [{"id": "x"}, "text"])
-def test_a_broken_conversation_is_named_by_its_place(tmp_path, conversations, row):
-    whole = json.loads(conversations.read_text())
-    conversations.write_text(json.dumps([*whole, row]))
-    with pytest.raises(InputError, match=r"dfs_train.json, /1: not a conversation"):
-        read(CONVERSATIONS, tmp_path)
-
-
-def test_of_a_conversation_step_by_step_the_longest_counts(tmp_path, conversations):
-    whole = read(CONVERSATIONS, tmp_path)
-    for file in tmp_path.glob("*.json"):
-        [row] = json.loads(file.read_text())
-        turns = row["conversations"]
-        steps = [n for n, turn in enumerate(turns, 1) if turn["from"] == "assistant"]
-        rows = [
-            {"id": f"Step {number}: x", "conversations": turns[:end]}
-            for number, end in enumerate(steps, 1)
-        ]
-        file.write_text(json.dumps(rows))
-    dataset = read(CONVERSATIONS, tmp_path)
-    assert [(q.query, q.tools, q.explanation) for q in dataset.queries] == [
-        (q.query, q.tools, q.explanation) for q in whole.queries
-    ]
-    earlier = "query: a conversation up to an earlier step"
-    assert dataset.left_out.counts[earlier] == 2 * (len(steps) - 1)
-
-
-def test_a_list_of_apis_may_hold_others_and_be_broken(tmp_path, conversations):
-    text = conversations.read_text()
-    text = text.replace("All of them.", "Such as [{}] and [{1: 2}].")
-    broken = json.loads(text)[0]
-    broken["conversations"][0]["value"] = "the following APIs: [{import os}]"
-    conversations.write_text(json.dumps([*json.loads(text), broken]))
-    dataset = read(CONVERSATIONS, tmp_path)
-    assert dataset.tools[0].name == "list_for_cocktails"
-    assert "[{1: 2}]" in (dataset.tools[0].summary + dataset.tools[0].description)
-    assert dataset.left_out.counts["query: its list of APIs can't be read"] == 1
