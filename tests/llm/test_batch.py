@@ -7,10 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.corpus_files import CORPUS, check_expected
 from tests.llm.batch_rounds import command, config, jsonl, request
 from tests.llm.test_completion import JSON
 from tests.servers.batch import answer_file, reply_line, unanswered_line
 from tests.servers.chat import Answer
+from toolbank.llm.chat import EngineError
 from toolbank.llm.engines.batch import folder as writing
 from toolbank.llm.engines.batch.folder import Folder, read_line
 from toolbank.llm.engines.openai.completion import make_identity
@@ -189,41 +191,16 @@ def test_a_request_without_a_reply_goes_into_the_next_round(tmp_path, line, reas
     assert {n: v for n, v in row["body"].items() if "tokens" in n} == {name: 4096}
 
 
-# One line of each kind, as the documentation of the providers has it.
-DONE = {"choices": [{"message": {"content": "fine"}, "finish_reason": "stop"}]}
-HTTP = {"status_code": 200, "request_id": "q", "body": DONE}
-LINES = {
-    "OpenAI, Together": {"id": "b", "response": HTTP, "error": None},
-    "Azure": {"response": {"body": DONE, "request_id": "q", "status_code": 200}},
-    "vLLM": {"id": "vllm-1", "response": {"status_code": 200, "body": DONE}},
-    "an empty error": {"response": HTTP, "error": {"code": "", "message": ""}},
-    "no body": {"response": {**DONE, "object": "chat.completion"}, "error": None},
-    "no status": {"response": {"body": DONE}},
-    "a status in quotes": {"response": {**HTTP, "status_code": "200"}},
-    "a body in quotes": {"response": {**HTTP, "body": json.dumps(DONE)}},
-    "no response": {"body": DONE},
-    "a bare completion": DONE,
-}
-REFUSED = {
-    "http-429": {"response": {"status_code": 429, "body": {"error": "busy"}}},
-    "bad-gateway": {"response": None, "error": {"code": "bad_gateway"}},
-    "batch-error": {"error": "it took too long"},
-    "not-json-response": {"result": {"type": "succeeded", "message": {}}},
-    "error-in-reply": {"response": {"error": {"message": "busy"}}},
-}
-
-
-@pytest.mark.parametrize("kind", LINES)
-def test_a_completion_is_found_wherever_a_line_has_it(kind):
-    row = {"custom_id": "k", **LINES[kind]}
-    custom_id, reply = read_line(json.dumps(row).encode(), "m")
-    assert (custom_id, reply.text, reply.finish) == ("k", "fine", "stop")
-
-
-@pytest.mark.parametrize("reason", REFUSED)
-def test_a_line_without_a_completion_has_its_reason(reason):
-    row = {"custom_id": "k", **REFUSED[reason]}
-    assert read_line(json.dumps(row).encode(), "m")[1].reason == reason
+def test_lines_are_read_as_expected(update_corpus):
+    """One line of each kind, as the documentation of the providers has it."""
+    lines, found = CORPUS / "completions" / "batch_lines.json", {}
+    for name, row in json.loads(lines.read_text()).items():
+        key, reply = read_line(json.dumps({"custom_id": "k", **row}).encode(), "m")
+        assert key == "k"
+        is_error = isinstance(reply, EngineError)
+        found[name] = reply.reason if is_error else [reply.text, reply.finish]
+    expected = lines.with_name(f"{lines.name}.tools.json")
+    check_expected(expected, found, update=update_corpus)
 
 
 @pytest.mark.parametrize("secret", ["sk-test-77aa01bc", "sk-" + "s3cret" * 20])

@@ -5,12 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.corpus_files import CORPUS, check_expected
 from toolbank.bank.records import Tool
 from toolbank.llm.chat import (
     ChatReply,
     ChatRequest,
     Message,
     PolishTask,
+    Rejection,
     check_finish,
     count_tokens,
     estimate_tokens,
@@ -74,142 +76,47 @@ def test_parameters_are_part_of_the_identity_in_any_order():
     assert make_identity(one) == make_identity(other) != make_identity(config())
 
 
-def completion(**choice):
-    return {"model": "served", "choices": [choice], "usage": {"prompt_tokens": 7}}
+BODIES = CORPUS / "completions" / "bodies.json"
 
 
-LONG = {"model": "x" * 20_000, "choices": [{"message": {"content": "a"}}]}
-UNCOUNTED = {"choices": [{"message": {"content": "a"}}], "usage": {"prompt_tokens": -1}}
-PARTS = [{"type": "thinking"}, {"text": "a"}, {"text": 1}]
+def describe(body):
+    """What is read of a body, with the tokens for a prompt of 300 characters."""
+    try:
+        reply = read_completion(body, model="m")
+    except CompletionError as error:
+        return {"error": error.reason, "said": error.said, "in": error.prompt_tokens}
+    counted = count_tokens(reply, "p" * 300, 4096)
+    answer, rejection = find_answer(reply.text, ["query"]), check_finish(reply)
+    return {
+        "text": reply.text,
+        "model": reply.model,
+        "finish": reply.finish,
+        "answer": answer.reason if isinstance(answer, Rejection) else answer,
+        "rejected": rejection and rejection.reason,
+        "tokens": [counted.prompt_tokens, counted.completion_tokens],
+        "estimated": counted.estimated,
+    }
 
 
-def ended(content, reason="stop", **message):
-    return completion(message={"content": content, **message}, finish_reason=reason)
+def test_bodies_are_read_as_expected_from_bytes_and_from_json(update_corpus):
+    found = {}
+    for name, body in json.loads(BODIES.read_text()).items():
+        is_text = isinstance(body, str)
+        found[name] = describe(body.encode() if is_text else json.dumps(body).encode())
+        assert is_text or describe(body) == found[name], name
+    expected = BODIES.with_name(f"{BODIES.name}.tools.json")
+    check_expected(expected, found, update=update_corpus)
 
 
-def reply(text, finish="stop"):
-    return ChatReply(text, "served", 7, 0, finish)
+def test_a_long_name_of_a_model_is_cut():
+    body = {"model": "x" * 20_000, "choices": [{"message": {"content": "a"}}]}
+    assert read_completion(body, model="m") == ChatReply("a", "x" * 200)
 
 
-@pytest.mark.parametrize(
-    ("body", "expected"),
-    [
-        (ended("a"), reply("a")),
-        (ended('{"q', "length"), reply('{"q', "cut-off")),
-        (ended(None, "length"), reply("", "cut-off")),
-        (ended("", "content_filter"), reply("", "content-filter")),
-        (ended(None, refusal="I won't"), reply("I won't", "content-filter")),
-        (ended(" "), reply(" ", "empty")),
-        (ended(None), reply("", "empty")),
-        (completion(message={"content": "a"}), reply("a")),
-        (completion(message={"content": "a\ud800b"}), reply("a?b")),
-        (completion(message={"content": PARTS}), reply("a")),
-        (completion(message={"content": 5}), reply("", "empty")),
-        (UNCOUNTED, ChatReply("a", "m")),
-        (LONG, ChatReply("a", "x" * 200)),
-    ],
-)
-def test_a_body_is_read_from_bytes_and_from_json(body, expected):
-    assert read_completion(json.dumps(body).encode(), model="m") == expected
-    assert read_completion(body, model="m") == expected
-
-
-ANSWER = {"query": "What is {x}?"}
-ANSWER_TEXT = json.dumps(ANSWER)
-CALL = {"function": {"name": "polish", "arguments": ANSWER_TEXT}}
-
-
-@pytest.mark.parametrize(
-    "choice",
-    [
-        {"message": {"content": ANSWER}},
-        {"message": {"content": None, "reasoning_content": ANSWER_TEXT}},
-        {"message": {"content": " ", "reasoning": f"So it is {ANSWER_TEXT}"}},
-        {
-            "message": {"content": None, "tool_calls": [CALL]},
-            "finish_reason": "tool_calls",
-        },
-        {"message": {"tool_calls": [{"function": {"arguments": ANSWER}}]}},
-        {"message": {"content": "", "function_call": CALL["function"]}},
-        {"text": ANSWER_TEXT, "finish_reason": "eos"},
-    ],
-)
-def test_the_answer_is_read_wherever_a_provider_puts_it(choice):
-    reply = read_completion(completion(**choice), model="m")
-    assert find_answer(reply.text, ["query"]) == ANSWER
-    assert reply.finish == "stop"
-
-
-def test_reasoning_without_an_answer_is_no_answer():
+def test_reasoning_without_an_answer_is_explained():
     message = {"content": None, "reasoning_content": "Let me think about it."}
-    reply = read_completion(completion(message=message), model="m")
-    rejection = check_finish(reply)
-    assert rejection.reason == "empty"
-    assert "reasoning" in rejection.detail
-    cut = {"content": None, "reasoning_content": ANSWER_TEXT}
-    reply = read_completion(completion(message=cut, finish_reason="length"), model="m")
-    assert (reply.text, reply.finish) == ("", "cut-off")
-
-
-@pytest.mark.parametrize("finish", ["error", "abort", "insufficient_system_resource"])
-def test_an_answer_that_the_server_broke_off_is_a_failed_try(finish):
-    body = completion(message={"content": ANSWER_TEXT[:9]}, finish_reason=finish)
-    with pytest.raises(CompletionError) as caught:
-        read_completion(body, model="m")
-    assert caught.value.reason == f"finish-{finish}"
-    assert caught.value.prompt_tokens == 7
-
-
-@pytest.mark.parametrize("finish", ["content_filter", "SAFETY", "sensitive", "refusal"])
-def test_a_filter_has_many_names(finish):
-    body = completion(message={"content": ANSWER_TEXT}, finish_reason=finish)
-    assert read_completion(body, model="m").finish == "content-filter"
-
-
-@pytest.mark.parametrize(
-    ("begin", "end"),
-    [
-        ("", "</think>"),
-        ("<thinking>", "</thinking>"),
-        ("<thought>", "</thought>"),
-        ("<seed:think>", "</seed:think>"),
-        ("<reasoning>", "</reasoning>"),
-        ("[THINK]", "[/THINK]"),
-        ("\u25c1think\u25b7", "\u25c1/think\u25b7"),
-        ("<|START_THINKING|>", "<|END_THINKING|>"),
-        (
-            "<|channel|>analysis<|message|>",
-            "<|end|><|start|>assistant<|channel|>final <|constrain|>json<|message|>",
-        ),
-        ("analysis", "assistantfinal"),
-    ],
-)
-def test_thoughts_are_cut_in_the_marks_of_every_model(begin, end):
-    text = f'{begin}Perhaps {{"query": "a first try"}}? No.{end}{ANSWER_TEXT}'
-    assert find_answer(text, ["query"]) == ANSWER
-
-
-@pytest.mark.parametrize(
-    ("body", "reason", "said"),
-    [
-        (b"", "not-json-response", ""),
-        (b"<html>", "web-page", "<html>"),
-        (b'{"choices": [{}]}', "not-json-response", "choices"),
-        (b'{"error": {"message": "overloaded"}}', "error-in-reply", "overloaded"),
-        (b'{"error": "overloaded", "choices": []}', "error-in-reply", "overloaded"),
-        (
-            b'{"choices": [{"error": {"code": 502}, "message": {"content": ""}}]}',
-            *("error-in-reply", "502"),
-        ),
-        (b'data: {"choices": []}', "stream-in-reply", "data"),
-        (b": comment\n\ndata: {}", "stream-in-reply", "data"),
-    ],
-)
-def test_what_is_no_completion_has_a_reason(body, reason, said):
-    with pytest.raises(CompletionError) as caught:
-        read_completion(body, model="m")
-    assert caught.value.reason == reason
-    assert said in caught.value.said
+    reply = read_completion({"choices": [{"message": message}]}, model="m")
+    assert "reasoning" in check_finish(reply).detail
 
 
 NAMES = (
@@ -256,82 +163,6 @@ def test_deeply_nested_json_is_a_named_error():
     for depth in (200, 900, 5000, 100_000):
         told(b'{"error": ' + b"[" * depth + b"]" * depth + b"}")
         told(b'{"choices": [{"message": ' + b'{"a":' * depth + b"1" + b"}" * depth)
-
-
-PLAIN = "Please book a table for two at eight and tell my friends."
-
-
-def tokens(usage, content=PLAIN, finish="stop", **message):
-    """Tokens in and out of a completion for a prompt of 300 characters, and if they are estimated."""
-    message = {"content": content, **message}
-    choice = {"message": message, "finish_reason": finish}
-    body = {"choices": [choice], "usage": usage}
-    reply = count_tokens(read_completion(body, model="m"), "p" * 300, 4096)
-    return reply.prompt_tokens, reply.completion_tokens, reply.estimated
-
-
-def usage(prompt=None, completion=None, total=None, reasoning=None):
-    """What a server says of tokens; None is not said."""
-    counts = {
-        "prompt_tokens": prompt,
-        "completion_tokens": completion,
-        "total_tokens": total,
-        "completion_tokens_details": reasoning and {"reasoning_tokens": reasoning},
-    }
-    return {name: count for name, count in counts.items() if count is not None}
-
-
-@pytest.mark.parametrize(
-    ("usage", "expected"),
-    [
-        (usage(50, 9), (50, 9, False)),
-        # Reasoning in the sum alone, or apart from the answer.
-        (usage(50, 9, total=400), (50, 350, False)),
-        (usage(50, 9, reasoning=700), (50, 709, False)),
-        (usage(50, 709, total=759, reasoning=700), (50, 709, False)),
-        # A sum that is too small says nothing.
-        (usage(50, 9, total=9), (50, 9, False)),
-        (usage(None, 9, total=59), (50, 9, False)),
-        (usage(50, total=70), (50, 20, False)),
-        (usage(total=140), (100, 40, True)),
-        # A sum alone that is less than estimated is shared out; one that can't be is ignored.
-        (usage(total=80), (67, 13, True)),
-        (usage(10**15, 10**15, total=1), (100, 19, True)),
-        (usage(50), (50, 19, True)),
-        (usage(None, 9), (100, 9, True)),
-        *(
-            (nothing, (100, 19, True))
-            for nothing in (
-                None,
-                {},
-                [],
-                "none",
-                usage(0, 0, total=0),
-                usage(-4, -1),
-                usage("50", "9"),
-                usage(True, 10**15),
-                {"completion_tokens_details": "none", "total_tokens": 1e9},
-            )
-        ),
-    ],
-)
-def test_tokens_that_are_not_reported_are_estimated(usage, expected):
-    assert tokens(usage) == expected
-
-
-def test_reasoning_that_is_shown_and_not_counted_is_estimated():
-    thoughts = "First the table, then the friends. " * 90
-    for name in ("reasoning_content", "reasoning"):
-        prompt, completion, estimated = tokens(usage(50, 14), **{name: thoughts})
-        assert (prompt, estimated) == (50, True)
-        assert completion == pytest.approx(len(PLAIN + thoughts) / 3, rel=0.01)
-    assert tokens(usage(50, 814), reasoning_content=thoughts) == (50, 814, False)
-    assert tokens(None, content=None, reasoning=thoughts)[1] > 1000
-
-
-def test_an_answer_that_was_cut_off_has_as_many_tokens_as_it_may():
-    assert tokens(None, content="", finish="length") == (100, 4096, True)
-    assert tokens(usage(7, 512), finish="length") == (7, 512, False)
 
 
 @given(st.text(), st.text(), st.integers(0, 10**6), st.integers(0, 10**6))
