@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.corpus_files import CORPUS
+from tests.corpus_files import CORPUS, check_expected
 from tests.shared import shared
 from toolbank.bank.records import Tool
 from toolbank.llm.chat import Rejection
@@ -27,7 +27,8 @@ TOOLS = (
     Tool(name="pandas.DataFrame", kind="class"),
     Tool(name="numpy.sort"),
 )
-CHECKER = Checker(TOOLS, GenerateConfig(min_words=4, max_words=30))
+CHECKER_CONFIG = GenerateConfig(min_words=4, max_words=30)
+CHECKER = Checker(TOOLS, CHECKER_CONFIG)
 TEXT = "How far from zero are the balances of my three accounts?"
 
 
@@ -80,44 +81,18 @@ def test_a_draft_needs_the_exact_number_of_tools(tools, asked, expected):
         assert [tool.name for tool in checked] == list(tools)
 
 
-READINGS = "the three readings"
+EXAMPLE = "Which of our shipments from Bergen were late in March, and who carried them?"
+CAREFUL = Checker(TOOLS, CHECKER_CONFIG, [EXAMPLE])
 
 
-IDENTIFIERS = "numpy.linalg.norm linalg.norm np.mean numpy.abs mean() log2 DataFrame"
-
-
-@pytest.mark.parametrize(
-    ("text", "expected", "detail"),
-    [
-        ("Average them all.", "too-short", "3 words, at least 4"),
-        ("the balance " * 80, "too-long", "160 words, at most 30"),
-        ("Как далеко от нуля балансы моих счетов за месяц?", "not-english", ""),
-        *(
-            (text.replace("IT", name), "identifier", name)
-            for name in (*IDENTIFIERS.split(), "nan_to_num", "Nan_To_Num")
-            for text in (f"Please use IT on {READINGS}.", f"Put {READINGS} into IT!")
-        ),
-        (f"Put {READINGS} into a DataFrame.", "identifier", "DataFrame"),
-    ],
-)
-def test_texts_are_rejected_with_the_reason(text, expected, detail):
-    assert CHECKER.check_text(text) == Rejection(expected, detail)
-    assert reason(MEAN, ABS, text=text) == expected
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        f"What is the mean of {READINGS}?",
-        "Load sales.csv and average it, e.g. by shop.",
-        "Find log 2 of the readings in my_log2_column.",
-        "I need them sorted by size.Sort the largest first.",
-        "Take log(1+x) of the mean (roughly) of the readings.",
-        "Put the readings into a data frame or dataframe.",
-    ],
-)
-def test_words_are_not_identifiers(text):
-    assert CHECKER.check_text(text) is None
+def test_texts_are_rejected_with_the_reason(update_corpus):
+    file, found = CORPUS / "texts" / "texts.txt", {}
+    for text in file.read_text().splitlines():
+        rejection = CAREFUL.check_text(text)
+        found[text] = rejection and f"{rejection.reason}: {rejection.detail}"
+        if rejection and rejection.reason != "copies-example":
+            assert reason(MEAN, ABS, text=text) == rejection.reason
+    check_expected(file.with_name("texts.txt.tools.json"), found, update=update_corpus)
 
 
 @pytest.mark.parametrize(
@@ -175,44 +150,3 @@ def test_examples_and_nearly_all_of_a_language_models_good_replies_pass(domain, 
     # The only ones: "log2" in one draft, "MultiIndex" in four.
     assert {problem.reason for problem in checked if problem} <= {"identifier"}
     assert sum(map(bool, checked)) <= 4
-
-
-EXAMPLE = "Which of our shipments from Bergen were late in March, and who carried them?"
-CAREFUL = Checker(TOOLS, GenerateConfig(min_words=4), [EXAMPLE])
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("Sure, I can help you with that request today.", "assistant-phrase"),
-        ("Certainly! Which readings are above the limit?", "assistant-phrase"),
-        ("Here is the polished request: sort my readings.", "assistant-phrase"),
-        ("I'm sorry, but I can't find a request for these.", "assistant-phrase"),
-        ("As an AI language model I have no readings.", "assistant-phrase"),
-        ("Sort my readings by day, please.<|im_end|>", "chat-template"),
-        ("[INST] Sort my readings by day, please.", "chat-template"),
-        ("Assistant: sort my readings by day.", "chat-template"),
-        ("<think>Sort my readings by day</think>, please.", "chat-template"),
-        (EXAMPLE, "copies-example"),
-        (EXAMPLE.upper().replace(",", " "), "copies-example"),
-        (f"{EXAMPLE[:-1]} then?", "copies-example"),
-    ],
-)
-def test_a_text_of_an_assistant_and_a_copy_of_an_example_are_no_request(text, expected):
-    rejection = CAREFUL.check_text(text)
-    assert (rejection and rejection.reason) == expected
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Here are my readings of March; which ones are above the limit?",
-        "I can help at the desk on Monday if you tell me who is on leave.",
-        "Of course it has to fit on one page, so shorten the list for me.",
-        "Make sure, please, that no reading is counted twice in this list.",
-        "Which of our trucks from Oslo were late in May, and who drove them?",
-        "Here is a list of 12 names; put the longest first and send it back.",
-    ],
-)
-def test_people_who_write_like_an_assistant_are_not_rejected(text):
-    assert CAREFUL.check_text(text) is None

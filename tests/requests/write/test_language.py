@@ -6,6 +6,7 @@ from random import Random
 import pytest
 
 from tests.commands.in_process import do
+from tests.corpus_files import CORPUS
 from tests.servers.chat import Answer, ChatServer
 from tests.world import drafted, good_reply, polished, write_recipe
 from toolbank.bank.records import Tool
@@ -14,30 +15,11 @@ from toolbank.requests.write.language import LANGUAGES, find_other_language
 
 NAMES = ("numpy.linalg.norm", "numpy.nan_to_num", "pandas.DataFrame", "shop.mean")
 TOOLS = [Tool(name=name) for name in NAMES]
-# Thirteen drafts: whole sentences and hasty ones, with names of code that is not the bank's.
-GERMAN = """
-Welche Rechnungen unseres Kunden Brandt sind seit März offen, und wie viel macht das in Dollar?
-Ich habe mit scipy.spatial.distance die Abstände berechnet und brauche jetzt den Mittelwert je Spalte.
-Bitte lies die Tabelle mit read_csv() ein und entferne alle Zeilen, in denen customer_id fehlt.
-Morgen treffe ich fünf Kunden in Köln: In welcher Reihenfolge fahre ich am schnellsten, und regnet es?
-offene rechnungen dieser woche
-kubernetes pod logs anzeigen
-Mein Dashboard zeigt keine User mehr an
-GET /v1/invoices liefert seit gestern nichts mehr, woran kann das liegen?
-Könntest du das JSON aus der Antwort von create_invoice() in eine Tabelle für die Buchhaltung umwandeln?
-Die Messwerte der vierzig Wetterstationen haben Ausreißer; setze alles über drei Sigma auf NaN.
-Finde für das Team einen freien Termin nächste Woche und trage ihn als Meeting ein.
-Mein Skript wirft in torch.nn.Linear einen RuntimeError, weil die Shapes nicht zu den Tensoren passen.
-Paket verfolgen und bei Verspätung eine Mail an den Empfänger schicken, mit der neuen Lieferzeit
-""".strip().splitlines()
-OTHERS = {
-    "en": "Which of our customers in Köln have not paid since March, and what is that in dollars?",
-    "fr": "Avec read_csv() j'ai chargé les ventes ; quelle est la moyenne de chaque mois, en euros ?",
-    "ja": "scipy.spatialで計算したベクトルの長さの平均を月ごとに求めて、表にしてください。",
-    "ru": "Какие счета клиента из customer_table не оплачены после марта?",
-    "zh": "请列出三月以来所有未付的发票并且换算成美元再发送给会计部门的同事",
-    "es": "¿Qué facturas de nuestros clientes siguen sin pagarse desde marzo, y cuánto suman?",
-}
+LANGUAGE_FILES = CORPUS / "languages"
+# Whole sentences and hasty ones, with names of code that is not the bank's.
+GERMAN = (LANGUAGE_FILES / "german.txt").read_text().splitlines()
+# A text in each of some other languages.
+OTHERS = json.loads((LANGUAGE_FILES / "one-each.json").read_text())
 
 
 def check(text, language):
@@ -45,7 +27,6 @@ def check(text, language):
 
 
 def test_german_drafts_with_names_of_code_are_german_alone():
-    assert len(GERMAN) == 13
     for text in GERMAN:
         assert check(text, "de") is None
         for other in ("fr", "ja", "nl"):
