@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.corpus_files import CORPUS
 from toolbank.commands.schema import describe_keys
 from toolbank.run.recipe import dump_recipe, load_recipe, place_replies, recipe_schema
 from toolbank.system.errors import InputError
@@ -108,42 +109,7 @@ def test_relative_paths_start_at_the_recipe_or_here(tmp_path, monkeypatch):
 
 
 # A line after those of GOOD, and what the message names. All are line 7 of the file.
-FAULTS = r"""
-genrate: {}                              'genrate' | 'generate'
-floors: false                            'floors' | 'baselines' now
-retrievers: [{type: [bm25]}]             retrievers.0 | type
-retrievers: []                           retrievers | at least 1 entry
-retrievers: [{}]                         type
-retrievers: [3]                          a mapping with a `type`
-retrievers: [bm26]                       did you mean 'bm25'?
-retrievers: [{type: bm26}]               no type 'bm26'; did you mean 'bm25'? There are: 'bm25', |
-domain: ../../etc/passwd                 domain | slash
-domain: "a\eb"                           domain | on one line
-judge:                                   judge | mapping
-x: {<<: {a: 1}}                          merge keys (<<)
-  max_tols: 3                            generate.max_tols | max_tools
-  queries: many                          generate.queries | many
-  queries: 100000000000000000000000      generate.queries | at most
-  engine: rules                          given twice
-  min_tools: 0                           generate.min_tools
-  tools_per_query: {0: 1}                generate.tools_per_query
-  tools_per_query: {1: 0}                greater than 0
-  tools_per_query: {one: 1}              a whole number | one
-  tools_per_query: {}                    at least 1 entry
-  tools_per_query: 2                     a mapping
-  replies: 3                             generate.replies | the path of a file or folder (got '3')
-  concurrency: 0                         generate.concurrency | at least 1
-  concurrency: many                      should be a whole number, or 'auto' (got 'many')
-  rpm: 0                                 generate.rpm
-  timeout: .inf                          generate.timeout | finite
-  parameters: 0.9                        generate.parameters | mapping
-  parameters: {top_p: 2026-01-01}        generate.parameters.top_p | JSON
-  price: {input: cheap, output: 1}       generate.price.input | number | 'cheap'
-  price: {input: 1, output: 2, more: 3}  unknown key 'generate.price.more' | input, output
-  budget: {dollars: 5}                   generate.budget | without a price | `price`
-  budget: {dolars: 5}                    budget.dolars | 'dollars'
-  budget: {calls: 0}                     generate.budget.calls
-"""
+FAULTS = CORPUS / "recipes" / "faults.txt"
 ELSEWHERE = [
     (GOOD + "  max_tools: 30\n", ["line 5", "max_tools (30)", "offered (10)"]),
     (GOOD.replace("python", "pyton"), ["line 3", "pyton", "python"]),
@@ -173,7 +139,7 @@ ELSEWHERE = [
 
 
 def of_line_7():
-    for row in FAULTS.strip("\n").splitlines():
+    for row in FAULTS.read_text().splitlines():
         line, parts = re.fullmatch(r"( *\S.*?)  +(\S.*)", row).groups()
         told = [part.strip() for part in parts.split("|")]
         yield pytest.param(f"{GOOD}{line}\n", ["line 7", *told], id=line)
