@@ -21,6 +21,7 @@ from toolbank.datasets.rows import (
     BROKEN,
     ENDINGS,
     decode,
+    find_tables,
     find_value,
     read_literal,
     read_rows,
@@ -111,11 +112,9 @@ def function_calling_files(config: FunctionCallingConfig) -> tuple[Path, ...]:
 
 
 def _row_files(config: FunctionCallingConfig) -> list[Path]:
-    if not config.path.is_dir():
-        found = [config.path] if config.path.suffix in ENDINGS else []
-    else:
-        files = (*config.path.glob("*.*"), *config.path.glob("data/*.*"))
-        found = sorted(path for path in files if path.suffix in ENDINGS)
+    found = find_tables(config.path, "*.*")
+    if config.path.is_file() and config.path.suffix in ENDINGS:
+        found = [config.path]
     if not found:
         raise InputError(
             f"{config.path}: no {', '.join(ENDINGS)} file with rows of {_FORMS}."

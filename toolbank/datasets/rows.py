@@ -46,10 +46,15 @@ def find_parts(folder: Path, name: str) -> list[Path]:
     They are NAME.*, or its shards NAME-*.* or NAME/*.*.
     """
     for pattern in (f"{name}.*", f"{name}[-_]*.*", f"{name}/*.*"):
-        files = sorted((*folder.glob(pattern), *folder.glob(f"data/{pattern}")))
-        if found := [path for path in files if path.suffix in ENDINGS]:
+        if found := find_tables(folder, pattern):
             return [path for path in found if path.suffix == found[0].suffix]
     return []
+
+
+def find_tables(folder: Path, pattern: str) -> list[Path]:
+    """List the files that `read_rows` reads, by their names, here and in data/."""
+    files = (*folder.glob(pattern), *folder.glob(f"data/{pattern}"))
+    return sorted(path for path in files if path.suffix in ENDINGS)
 
 
 def read_literal(text: str) -> Any:

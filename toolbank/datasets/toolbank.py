@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -12,14 +11,14 @@ from pydantic import Field
 
 from toolbank.bank.bank import SkipCounter
 from toolbank.bank.files import read_tools
-from toolbank.bank.function_reader import describe_tool, parse_function
+from toolbank.bank.function_reader import describe_tool, read_entry
 from toolbank.bank.records import Query, Split, Tool, function_name, hashed_name
 from toolbank.datasets.gather import Dataset, gather
 from toolbank.datasets.jsonl import read_tool_lines
 from toolbank.datasets.kind import SPLITS, DatasetConfig, DatasetKind
-from toolbank.datasets.rows import read_rows
+from toolbank.datasets.rows import find_tables, read_rows
 from toolbank.system.errors import InputError
-from toolbank.system.files import read_json
+from toolbank.system.files import get_texts, read_json
 from toolbank.system.text import replace_surrogates
 
 _STEM = re.compile(rf"({'|'.join(SPLITS)})(?:[-_.].*)?")
@@ -90,10 +89,8 @@ def _read_descriptions(path: Path, left_out: SkipCounter) -> list[Tool]:
         return read_tool_lines(path)
     content = read_json(path)
     if isinstance(content, list):
-        return [
-            _parse_entry(entry, f"{path}, entry {n}")
-            for n, entry in enumerate(content, 1)
-        ]
+        numbered = enumerate(content, start=1)
+        return [_parse_entry(entry, f"{path}, entry {n}") for n, entry in numbered]
     if not isinstance(content, dict):
         raise InputError(
             f"{path}: neither an object of descriptions by name, nor a list of tools."
@@ -121,11 +118,8 @@ def _read_descriptions(path: Path, left_out: SkipCounter) -> list[Tool]:
 
 
 def _parse_entry(entry: Any, place: str) -> Tool:
-    function = entry.get("function", entry) if isinstance(entry, dict) else None
-    if not isinstance(function, dict):
-        raise InputError(f"{place}: not an object with name and description.")
     try:
-        return parse_function(function)
+        return read_entry(entry)
     except ValueError as error:
         raise InputError(f"{place}: {error}.") from error
 
@@ -156,7 +150,7 @@ def _is_dataset_dict(folder: Path) -> bool:
 def _split_files(folder: Path) -> list[tuple[Split, Path]]:
     files = [
         (SPLITS[match[1]], path)
-        for path in sorted((*folder.glob("*.*"), *folder.glob("data/*.*")))
+        for path in find_tables(folder, "*.*")
         if path.suffix in _KINDS and (match := _STEM.fullmatch(path.stem))
     ]
     if not files:
@@ -183,28 +177,20 @@ def _read_dataset_dict(folder: Path) -> Iterator[tuple[Split, Iterable[_Row]]]:
         raise InputError(f"{folder}: not a DatasetDict on disk ({error}).") from error
 
 
-def _parse_query(row: Any, name: str, split: Split, place: str) -> Query:
-    if not isinstance(row, dict):
-        raise InputError(f"{place}: not an object with columns.")
-    text = row.get("refined_instruction") or row.get("instruction") or ""
-    functions = row.get("functions")
-    if not isinstance(text, str) or not {"refined_instruction", "instruction"} & set(
-        row
-    ):
+def _parse_query(row: dict[str, Any], name: str, split: Split, place: str) -> Query:
+    text = row.get("refined_instruction") or row.get("instruction", "")
+    is_named = "refined_instruction" in row or "instruction" in row
+    if not is_named or not isinstance(text or "", str):
         raise InputError(f"{place}: no refined_instruction that is a string.")
-    if not isinstance(functions, list) or not all(
-        isinstance(function, str) for function in functions
-    ):
-        raise InputError(f"{place}: no functions that are a list of strings.")
     try:
-        json.dumps([text, functions], ensure_ascii=False).encode()
-    except UnicodeEncodeError as error:
-        raise InputError(f"{place}: a text with half of a character.") from error
+        functions = get_texts(row, "functions")
+    except ValueError as error:
+        raise InputError(f"{place}: {error}.") from error
     return Query(
         id=str(row.get("id") or name),
-        query=text,
+        query=text or "",
         draft=str(row.get("draft") or ""),
-        tools=tuple(functions),
+        tools=functions,
         explanation=str(row.get("explanation") or ""),
         domain=str(row.get("domain") or ""),
         split=split,

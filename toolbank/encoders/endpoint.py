@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 import os
+import re
 import sqlite3
 import time
 from collections.abc import Iterator, Sequence
@@ -52,15 +53,13 @@ Vectors = dict[str, NDArray[np.float32]]
 
 _EXCERPT = 80
 _MOST_BYTES = 64 * 2**20
-_FORMAT_REFUSED = (400, 404, 415, 422, 500, 501)
-_ABOUT_FORMAT = ("encoding_format", "encoding format", "encodingformat", "base64")
+_ABOUT_FORMAT = re.compile("encoding[_ ]?format|base64", re.IGNORECASE)
 
 
 def _make_identity(config: EndpointConfig) -> str:
     """Name the model and what shapes its vectors."""
-    shaping = {"dimensions": config.dimensions, "parameters": config.parameters}
-    identity = {"engine": "embeddings", "model": config.model, **shaping}
-    return json.dumps(identity, sort_keys=True)
+    identity = config.model_dump(include={"model", "dimensions", "parameters"})
+    return json.dumps({"engine": "embeddings", **identity}, sort_keys=True)
 
 
 class EmbeddingStore:
@@ -241,8 +240,7 @@ class EmbeddingEngine:
             "POST", "embeddings", config.total_timeout, content
         )
         if answer.status != 200:
-            said = answer.text.lower() if answer.status in _FORMAT_REFUSED else ""
-            if sends_format and any(words in said for words in _ABOUT_FORMAT):
+            if sends_format and _ABOUT_FORMAT.search(answer.text):
                 self._sends_format = False
                 return await self._call(texts, made)
             raise status_error(
@@ -444,19 +442,14 @@ class EndpointEncoder(Encoder):
         with _keep_calls(limited) as config:
             answers = ask_searches(requests, read, config)
         if failed := [one.failure for one in answers if one.failure]:
+            notes = [f"{failed[-1].detail}"]
+            if len(failed) < len(answers):
+                notes.append(f"{self.config.kept}.")
+            if limited is not self.config:
+                notes.append("A search ends its calls in time, whatever the settings.")
             raise ToolbankError(
                 f"{len(failed):,} of {count(len(answers), 'call')} for embeddings failed, the last "
-                f"with: {failed[-1].detail}"
-                + (
-                    " The vectors that came are kept."
-                    if len(failed) < len(answers)
-                    else ""
-                )
-                + (
-                    " A search ends its calls in time, whatever the settings."
-                    if limited is not self.config
-                    else ""
-                )
+                f"with: {' '.join(notes)}"
             )
         parts = (one.value for one in answers if isinstance(one.value, dict))
         return {text: vector for part in parts for text, vector in part.items()}
