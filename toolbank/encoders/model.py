@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import MethodType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
@@ -94,23 +95,24 @@ def _complete(model: SentenceTransformer) -> None:
         spare = tokenizer.eos_token or tokenizer.unk_token
         tokenizer.pad_token = spare or tokenizer.convert_ids_to_tokens(0)
     if isinstance(model[0], StaticEmbedding):
-        model.float()[0].register_forward_pre_hook(_join_tokens)
+        static = model.float()[0]
+        static.forward = MethodType(_average_tokens, static)
     if model.truncate_dim is not None:
         # A training and `encode` see the same vectors.
         model.register_forward_hook(_truncate)
 
 
-def _join_tokens(_: Any, given: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Turn padded tokens [n, l] into the form that a static embedding reads: one after another."""
-    features, *others = given
-    if "offsets" not in features:
-        mask = features["attention_mask"].bool()
-        lengths = mask.sum(dim=1)
-        features = {
-            "input_ids": features["input_ids"][mask],
-            "offsets": lengths.cumsum(dim=0) - lengths,
-        }
-    return (features, *others)
+def _average_tokens(static: Any, features: dict[str, Any]) -> dict[str, Any]:
+    """Add the mean vector [n, d] of padded tokens [n, l], or of tokens one after another."""
+    from torch.nn.functional import embedding
+
+    if "offsets" in features:
+        return dict(type(static).forward(static, features))
+    weights = static.embedding.weight
+    mask = features["attention_mask"].unsqueeze(-1).to(weights.dtype)
+    rows = embedding(features["input_ids"], weights) * mask
+    mean = rows.sum(dim=1) / mask.sum(dim=1).clamp(min=1)
+    return {**features, "sentence_embedding": mean}
 
 
 def _truncate(model: Any, _: Any, features: dict[str, Any]) -> None:

@@ -159,21 +159,6 @@ def _tokenizer_json(tokenizer: Any, max_length: int) -> str:
     return text
 
 
-class _MeanToken(torch.nn.Module):
-    """A static embedding on padded tokens: the mean of their rows."""
-
-    def __init__(self, static: Any) -> None:
-        super().__init__()
-        self.weight = static.embedding.weight
-
-    def forward(self, features: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-        """Add vectors [n, d] of `input_ids` [n, l], zeros without a token."""
-        mask = features["attention_mask"].unsqueeze(-1).to(self.weight.dtype)
-        rows = torch.nn.functional.embedding(features["input_ids"], self.weight) * mask
-        mean = rows.sum(dim=1) / mask.sum(dim=1).clamp(min=1)
-        return {"sentence_embedding": mean}
-
-
 class TextVectors(torch.nn.Module):
     """Tokens to vectors: all modules of a model, cut to `width`, and with `unit` a norm."""
 
@@ -181,8 +166,7 @@ class TextVectors(torch.nn.Module):
         self, modules: Iterable[torch.nn.Module], width: int, *, unit: bool
     ) -> None:
         super().__init__()
-        parts = [_MeanToken(m) if hasattr(m, "embedding") else m for m in modules]
-        self.parts, self.width, self.unit = torch.nn.ModuleList(parts), width, unit
+        self.parts, self.width, self.unit = torch.nn.ModuleList(modules), width, unit
 
     def forward(
         self, input_ids: torch.Tensor, attention_mask: torch.Tensor
