@@ -294,10 +294,7 @@ def _find_list(system: Any) -> list[Any]:
     start = system.find("[{") if isinstance(system, str) else -1
     if start < 0:
         raise ValueError("no list of functions in its system text")
-    try:
-        functions: list[Any] = json.JSONDecoder().raw_decode(system, start)[0]
-    except RecursionError as error:
-        raise ValueError("nested too deep") from error
+    functions: list[Any] = json.JSONDecoder().raw_decode(system, start)[0]
     return functions
 
 

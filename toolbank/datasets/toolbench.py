@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +19,7 @@ from toolbank.datasets.kind import DatasetConfig, DatasetKind
 from toolbank.datasets.rows import BROKEN
 from toolbank.system.errors import InputError
 from toolbank.system.files import read_json
+from toolbank.system.text import decode_json
 
 _COLUMNS = ("qid", "unused", "docid", "label")
 
@@ -86,17 +86,12 @@ def _read_corpus(path: Path, left_out: SkipCounter) -> dict[str, Tool]:
 
 def _parse_api(content: str, place: str) -> Tool:
     try:
-        api = json.loads(content)
-    except (ValueError, RecursionError) as error:
-        raise InputError(
-            f"{place}: document_content is not valid JSON ({error})."
-        ) from error
-    if not isinstance(api, dict):
-        raise InputError(f"{place}: document_content is not a JSON object.")
-    try:
+        api = decode_json(content)
+        if not isinstance(api, dict):
+            raise ValueError("it is not a JSON object")
         tool = read_api(api)
     except ValueError as error:
-        raise InputError(f"{place}: {error}.") from error
+        raise InputError(f"{place}: document_content: {error}.") from error
     return tool.model_copy(update={"source": ", ".join(tool.tags)})
 
 
