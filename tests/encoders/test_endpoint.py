@@ -120,6 +120,7 @@ FAULTS = {
     "not-json-response": lambda _: Answer(body=b'{"object": "list"}'),
     "short": lambda call: Answer.embeddings(call, lambda rows: rows[1:]),
     "twice": lambda call: Answer.embeddings(call, lambda rows: [*rows, rows[0]]),
+    "doubled": lambda call: Answer.embeddings(call, lambda rows: [*rows[1:], rows[1]]),
     "NaN": lambda call: Answer.embeddings(
         call, lambda r: alter(r, [float("nan")] * 32)
     ),
