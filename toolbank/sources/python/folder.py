@@ -230,6 +230,9 @@ class _FolderReader:
                 documented = replace(documented, parameters=described)
         return make_tool(name, kind, documented, signature, self._source)
 
+    def named_by(self, cls: Any) -> tuple[()]:  # noqa: ARG002
+        return ()
+
     def takes_arguments(self, cls: griffe.Class, tool: Tool) -> bool:  # noqa: ARG002
         return bool(tool.parameters["properties"])
 

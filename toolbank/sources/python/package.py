@@ -214,7 +214,6 @@ class _InstalledReader:
         )
 
     def attributes(self, cls: type, is_listed: IsListed) -> Iterator[Attribute]:
-        yield from self._named_by(cls)
         is_top = "." not in self.name
         for one in attributes_of(cls, is_listed):
             home = (one.cls and one.cls.__module__) or ""
@@ -222,7 +221,7 @@ class _InstalledReader:
             if one.cls is None or is_inside or (is_top and is_within(home, self.name)):
                 yield one
 
-    def _named_by(self, cls: type) -> Iterator[Attribute]:
+    def named_by(self, cls: type) -> Iterator[type]:
         """Yield classes that the code of `__init__` and of properties names, without a call."""
         package = cls.__module__ or ""
         for base in cls.__mro__:
@@ -242,7 +241,7 @@ class _InstalledReader:
                     if isinstance(part, type) and is_within(
                         part.__module__ or "", package
                     ):
-                        yield Attribute("", part)
+                        yield part
 
     def members(self, cls: type, is_listed: IsListed) -> Iterator[ClassMember]:
         own = own_bases(cls, is_listed)

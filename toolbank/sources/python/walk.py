@@ -5,7 +5,7 @@ One walk for every reader of packages: `PackageReader` tells what there is, `Wal
 
 import functools
 import re
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol
 
@@ -122,7 +122,10 @@ class PackageReader(Protocol):
         """Whether a class has a public name in its own module."""
 
     def attributes(self, cls: Any, is_listed: IsListed) -> Iterator[Attribute]:
-        """Yield what instances hold, and unnamed classes that the code of a class names."""
+        """Yield what instances hold, except by listed bases."""
+
+    def named_by(self, cls: Any) -> Iterable[Any]:
+        """Return classes that the code of a class names."""
 
     def members(self, cls: Any, is_listed: IsListed) -> Iterator[ClassMember]:
         """Yield methods and properties, sorted, with those of bases that are not listed."""
@@ -175,7 +178,7 @@ class Walk:
     """The public objects of a package by identity, and the skipped names.
 
     `instances` are those of the package's classes, by public path. `hidden` are private
-    classes that public attributes may hold.
+    classes that public attributes may hold, `tried` public ones that others use.
     """
 
     reader: PackageReader
@@ -184,6 +187,7 @@ class Walk:
     objects: dict[Hashable, PublicObject] = field(default_factory=dict)
     instances: dict[str, Any] = field(default_factory=dict)
     hidden: dict[Hashable, Any] = field(default_factory=dict)
+    tried: set[Hashable] = field(default_factory=set)
 
     def looks_into(self, path: str) -> bool:
         """Whether the scope has a path; one that it excludes is counted."""
@@ -237,12 +241,11 @@ class Walk:
             attributes: list[Attribute] = []
             if owner.kind in {"class", *self.scope.kinds}:
                 attributes += self.reader.attributes(owner.value, self.is_listed)
+            held = [one.cls for one in attributes if one.cls and one.is_instance]
+            for part in (*self.reader.named_by(owner.value), *held):
+                waiting += self._take_public(part, owner)
             for one in attributes:
-                if one.cls is not None and one.is_instance:
-                    waiting += self._take_public(one.cls, owner)
-            for one in attributes:
-                if one.name:
-                    waiting += self._take_attribute(one, owner)
+                waiting += self._take_attribute(one, owner)
         bases = {
             self.reader.locate(base).key
             for item in waiting
@@ -272,10 +275,12 @@ class Walk:
         if known := self.objects.get(place.key):
             known.is_deep = known.is_deep and owner.is_deep
         elif (
-            full.startswith(f"{self.reader.name}.")
+            place.key not in self.tried
+            and full.startswith(f"{self.reader.name}.")
             and self.reader.is_public(cls)
             and self.scope.looks_into(full)
         ):
+            self.tried.add(place.key)
             self.take(full, cls)
             yield from filter(None, [self.objects.get(place.key)])
 
