@@ -98,7 +98,7 @@ def _read(
     parts: list[str] = []
     records: dict[str, griffe.Class] = {}
     for part in annotation.iterate(flat=True):
-        found = _find_class(part)
+        found = class_of(part)
         kind = found and kind_of_class(found)
         if found and kind == "record":
             records[str(part)] = found
@@ -126,14 +126,9 @@ def _refer(value: Any, records: dict[str, griffe.Class], shared: dict[str, Any])
         if len(shared) >= _MOST_RECORDS:
             return value
         shared[record.path] = {}  # it may hold one of its kind
-        shared[record.path] = _describe(record, shared)
+        shared[record.path] = parameters_schema(_fields(record, shared))
     reference = {"$ref": f"#/$defs/{record.path}"}
     return {"type": "array", "items": reference} if is_list else reference
-
-
-def _describe(record: griffe.Class, shared: dict[str, Any]) -> dict[str, Any]:
-    """The JSON Schema of a record by its properties, and those of its bases."""
-    return parameters_schema(_fields(record, shared))
 
 
 def _fields(record: griffe.Class, shared: dict[str, Any]) -> Iterable[Parameter]:
@@ -187,12 +182,6 @@ def _text(value: Any) -> str:
     return text if isinstance(text, str) else ""
 
 
-def _find_class(part: Any) -> griffe.Class | None:
-    """The class of the folder that a part of an annotation names, if any."""
-    found = find_named(part)
-    return found if isinstance(found, griffe.Class) else None
-
-
 def find_named(part: Any) -> Any:
     """The object of the folder that an expression names, if it is only a name."""
     try:
@@ -222,15 +211,14 @@ def class_of(expression: str | griffe.Expr | None) -> griffe.Class | None:
     match expression:
         case griffe.ExprCall(function=called):
             return class_of(called)
-        case griffe.ExprAttribute():
-            return _find_class(expression.last)
         case griffe.ExprBinOp(left=left, right=right):
             return class_of(left) or class_of(right)
         case griffe.ExprSubscript(left=left, slice=inner):
             is_wrapper = last_name(left) in _WRAPPERS
             return class_of(_first(inner) if is_wrapper else left)
-        case griffe.ExprName():
-            return _find_class(expression)
+        case griffe.ExprName() | griffe.ExprAttribute():
+            found = find_named(getattr(expression, "last", expression))
+            return found if isinstance(found, griffe.Class) else None
     return None
 
 

@@ -6,7 +6,7 @@ import inspect
 import pkgutil
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
 
@@ -81,7 +81,7 @@ def read_package(config: PythonSource) -> ToolCollection:
 
 def _import_root(name: str) -> ModuleType:
     try:
-        return _import(name)[0]
+        root: ModuleType = _heed(importlib.import_module, name)[0]
     except BaseException as error:
         top = name.partition(".")[0]
         if isinstance(error, ModuleNotFoundError) and error.name == top:
@@ -94,6 +94,7 @@ def _import_root(name: str) -> ModuleType:
             f"sources: the package {name} can't be imported "
             f"({type(error).__name__}: {error}). Make `python -c 'import {name}'` work first."
         ) from error
+    return root
 
 
 class _InstalledReader:
@@ -149,7 +150,7 @@ class _InstalledReader:
             if not walk.looks_into(full):
                 continue
             try:
-                value, warning = _get(place.module, name, can_import=name not in lazy)
+                value, warning = _heed(_get, place.module, name, name not in lazy)
                 is_other = self._is_other(value, place, is_lazy=name in lazy)
             except Exception as error:  # the package's own code may raise anything
                 if name not in lazy or not self._is_no_name(error):
@@ -179,7 +180,7 @@ class _InstalledReader:
             if not walk.looks_into(full):
                 continue
             try:
-                child, warning = _import(full)
+                child, warning = _heed(importlib.import_module, full)
             except BaseException as error:
                 walk.fail(error, full, "imported")
                 continue
@@ -285,32 +286,23 @@ def _text_of(module: ModuleType) -> str:
         return ""
 
 
-def _import(name: str) -> tuple[ModuleType, str]:
-    """Import a module; return it with the text of its deprecation warning, or ""."""
+def _get(module: ModuleType, name: str, can_import: bool) -> Any:
+    """A module's attribute or sub-module."""
+    try:
+        return getattr(module, name)
+    except AttributeError:
+        if not (can_import and hasattr(module, "__path__")):
+            raise
+        return importlib.import_module(f"{module.__name__}.{name}")
+
+
+def _heed(call: Callable[..., Any], *given: Any) -> tuple[Any, str]:
+    """Call a function; return the result with the text of its deprecation warning, or ""."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        module = importlib.import_module(name)
-    return module, _deprecation(caught)
-
-
-def _get(module: ModuleType, name: str, *, can_import: bool) -> tuple[Any, str]:
-    """A module's attribute or sub-module, and the text of its deprecation warning."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        try:
-            value = getattr(module, name)
-        except AttributeError:
-            if not (can_import and hasattr(module, "__path__")):
-                raise
-            value = importlib.import_module(f"{module.__name__}.{name}")
-    return value, _deprecation(caught)
-
-
-def _deprecation(caught: list[warnings.WarningMessage]) -> str:
-    for warning in caught:
-        if issubclass(warning.category, _WARNINGS):
-            return " ".join(str(warning.message).split())
-    return ""
+        value = call(*given)
+    said = (one.message for one in caught if issubclass(one.category, _WARNINGS))
+    return value, " ".join(str(next(said, "")).split())
 
 
 def _is_property(value: Any) -> bool:

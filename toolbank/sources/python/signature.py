@@ -139,17 +139,15 @@ def _unpacked(value: Any) -> list[Parameter]:
             return []
         (record,) = get_args(last.annotation)
         hints = get_type_hints(record, include_extras=True)
-        required = {name for name in hints if name in record.__required_keys__}
-        for name, hint in hints.items():
-            if get_origin(hint) is Required:
-                required.add(name)
-            elif get_origin(hint) is NotRequired:
-                required.discard(name)
         return [
             Parameter(
                 name,
                 classifier=_write(inspect.formatannotation, hint),
-                required=name in required,
+                required=get_origin(hint) is Required
+                or (
+                    name in record.__required_keys__
+                    and get_origin(hint) is not NotRequired
+                ),
                 schema=(_is_described(hint) and _schema_of(hint)) or None,
             )
             for name, hint in hints.items()
