@@ -121,7 +121,7 @@ def _read(item: Any) -> Tool:
     if isinstance(item, Mapping):
         return parse_tool(dict(item))
     if callable(item):
-        from toolbank.sources.python.package import describe
+        from toolbank.sources.python.signature import describe
 
         name = getattr(item, "__name__", "")
         if not isinstance(name, str) or not name.isidentifier():

@@ -9,26 +9,27 @@ import numbers
 import sys
 import typing
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import resolve_name
 from types import ModuleType
 from typing import Any
 
-from toolbank.bank.records import ToolKind
+from toolbank.sources.python.settings import CLASSES, Kind, recipe_kind
+from toolbank.sources.python.walk import Attribute, IsListed
 
 _SCALARS = (int, float, complex, str, bytes)
 _CONTAINERS = (dict, list, tuple, set, frozenset, *_SCALARS)
 _TYPE_MODULES = frozenset({"types", "typing", "typing_extensions"})
 
 
-def kind_of(value: Any, package: str) -> ToolKind | None:
-    """Return the kind of tool of an object; None for constants, containers and scalar types."""
+def kind_of(value: Any, package: str) -> Kind | None:
+    """Return the kind of an object; None for constants, containers and scalar types."""
     if inspect.ismodule(value):
         return "module"
     if inspect.isclass(value):
-        return None if _is_scalar(value) else "class"
+        return None if _is_scalar(value) else recipe_kind(value)
     if inspect.isroutine(value):
         return "function"
     if isinstance(value, _CONTAINERS) or value is None:
@@ -63,14 +64,14 @@ def is_instance_of(value: Any, package: str) -> bool:
     return is_within(home, package) and home != "builtins" and not is_value
 
 
-def own_docstring(value: Any, kind: ToolKind) -> str:
+def own_docstring(value: Any, kind: Kind) -> str:
     """Return an object's docstring, or "".
 
     A method inherits its docstring, and a function may have it on an overload, or on the `__call__`
     of its class. A class does not inherit it, but uses that of its own `__init__`.
     """
     try:
-        if kind == "class":
+        if kind in CLASSES:
             text = value.__doc__ if "__doc__" in value.__dict__ else None
             text = text or getattr(value.__dict__.get("__init__"), "__doc__", None)
         elif kind in ("function", "method", "property"):
@@ -84,34 +85,24 @@ def own_docstring(value: Any, kind: ToolKind) -> str:
     return text if isinstance(text, str) else ""
 
 
-def belongs_to(value: Any, path: str, module: ModuleType, package: str) -> bool:
-    """Whether a module without `__all__` defines an object; a package has all of its modules."""
-    if inspect.ismodule(value):
-        return value.__name__ == path
-    home = _home(value)
-    is_package = hasattr(module, "__path__")
-    return is_within(home, package) and (is_package or home == module.__name__)
-
-
-def is_of_private_module(value: Any, package: str) -> bool:
-    """Whether a private module of a package defines an object."""
-    home = "" if inspect.ismodule(value) else _home(value)
-    is_private = any(part.startswith("_") for part in home.split("."))
-    return is_private and is_within(home, package)
-
-
-def is_foreign(value: Any, package: str, is_root: bool) -> bool:
+def is_foreign(value: Any, package: str, *, is_root: bool) -> bool:
     """Whether a name in `__all__` re-exports an object of another package.
 
     The top module of a facade may re-export objects of other packages, but no modules.
     """
-    home = value.__name__ if inspect.ismodule(value) else _home(value)
+    home = home_of(value)
     if is_within(home, package) or home == "builtins":
         return False
     standard = sys.stdlib_module_names
     if home.partition(".")[0] in standard:
         return package.partition(".")[0] not in standard or inspect.ismodule(value)
     return inspect.ismodule(value) or not is_root
+
+
+def home_of(value: Any) -> str:
+    """Return the name of the module that defines an object, or of a module itself."""
+    home = text_of(value, "__name__" if inspect.ismodule(value) else "__module__")
+    return home or type(value).__module__
 
 
 def is_within(home: str, package: str) -> bool:
@@ -139,11 +130,6 @@ def _is_named(instance: Any) -> bool:
     """Whether a callable instance has a name or docstring other than its type's."""
     text = inspect.getattr_static(instance, "__doc__", None)
     return bool(text_of(instance, "__name__")) or text is not type(instance).__doc__
-
-
-def _home(value: Any) -> str:
-    home = getattr(value, "__module__", None)
-    return home if isinstance(home, str) else type(value).__module__
 
 
 _WRAPPERS = frozenset({"Annotated", "ClassVar", "Final", "Optional"})
@@ -266,21 +252,7 @@ def _classes(tree: ast.AST, prefix: str) -> Iterator[tuple[str, ast.ClassDef]]:
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
 
-@dataclass(frozen=True)
-class Attribute:
-    """A public attribute, and a class of the package that its definition names.
-
-    `is_instance`: the value may be an instance of the class. `is_only`: and of no other class.
-    `cls` is None if the named class is of the package but can't be found.
-    """
-
-    name: str
-    cls: type | None
-    is_instance: bool = False
-    is_only: bool = False
-
-
-def own_bases(cls: type, is_listed: Callable[[type], bool]) -> list[type]:
+def own_bases(cls: type, is_listed: IsListed) -> list[type]:
     """Return a class and its bases of the same package, without listed ones and their bases."""
     listed = {
         id(one) for base in cls.__mro__[1:] if is_listed(base) for one in base.__mro__
@@ -293,7 +265,7 @@ def own_bases(cls: type, is_listed: Callable[[type], bool]) -> list[type]:
     ]
 
 
-def attributes_of(cls: type, is_listed: Callable[[type], bool]) -> Iterator[Attribute]:
+def attributes_of(cls: type, is_listed: IsListed) -> Iterator[Attribute]:
     """Find the attributes that `__init__`, the properties and the body of a class define.
 
     Bases of the same package are included, except those that are listed themselves. Nothing is
@@ -340,7 +312,9 @@ def _held(text: ModuleText, name: str, origins: list[_Origin]) -> Iterator[Attri
     possible = annotated or made | named
     for key, cls in (annotated | made | named).items():
         is_instance = key in annotated or key in made
-        yield Attribute(name, cls, is_instance, is_instance and [*possible] == [key])
+        is_descriptor = inspect.getattr_static(cls, "__get__", None) is not None
+        is_only = is_instance and not is_descriptor and [*possible] == [key]
+        yield Attribute(name, cls, is_instance, is_only)
     if is_lost and not (possible or named):
         yield Attribute(name, None)
 

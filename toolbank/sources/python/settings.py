@@ -10,12 +10,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
-from typing import Any, Literal, Self, cast, get_args
+from typing import Literal, Self, get_args
 
 from pydantic import Field, model_validator
 
 from toolbank.bank.bank import SkipCounter
-from toolbank.bank.records import ToolKind
 from toolbank.config.assets import has_asset
 from toolbank.sources.kind import SourceConfig
 from toolbank.sources.python.folder_files import hash_files
@@ -37,6 +36,8 @@ Kind = Literal[
 
 CALLED: frozenset[Kind] = frozenset({"function", "method", "class"})
 """The default kinds, if neither the recipe nor a file of crawlers/ names any."""
+
+CLASSES: frozenset[Kind] = frozenset({"class", "exception", "enum", "record"})
 
 _OF_ROLES: dict[str, tuple[Kind, ...]] = {
     "function": ("function",),
@@ -67,10 +68,8 @@ _NAMED = 3
 _PLURALS: dict[Kind, str] = {"class": "classes", "property": "properties"}
 
 
-def recipe_kind(value: Any, kind: ToolKind) -> Kind:
-    """Return the recipe's kind of an object: exceptions, enums and records are no classes."""
-    if kind != "class":
-        return cast(Kind, kind)
+def recipe_kind(value: type) -> Kind:
+    """Return the recipe's kind of a class: exceptions, enums and records are no classes."""
     if issubclass(value, BaseException):
         return "exception"
     if issubclass(value, enum.Enum):
