@@ -119,10 +119,6 @@ def _check_types(node: Node, references: References) -> None:
         inner = references.follow_or_report(node.child(key), f"value of `{key}`")
         if inner and not isinstance(inner.value, kind):
             references.findings.problem(f"`{key}` is not {called}", inner.place)
-    for listed in references.child(node, "tags").elements():
-        tag = references.follow_or_report(listed, "tag")
-        if tag and not isinstance(tag.value, str):
-            references.findings.problem("a tag is not a text", tag.place)
 
 
 def _count_calls_of_the_api(
@@ -244,9 +240,12 @@ class ParameterReader:
         for holder in (*reversed(operation.items), operation.node):
             for listed in self._references.child(holder, "parameters").elements():
                 node = follow(listed, "parameter")
-                if node is not None and not isinstance(node.value, list):
+                if node is None:
+                    continue
+                if not isinstance(node.value, list):
                     yield listed, node
-                for part in node.elements() if node else ():
+                    continue
+                for part in node.elements():
                     if found := follow(part, "parameter"):
                         yield listed, found
 
@@ -314,6 +313,8 @@ class ParameterReader:
     def _examples(self, node: Node) -> list[Any]:
         if "example" in node.value:
             return [node.value["example"]]
+        if "examples" not in node.value:
+            return []
         listed = self._references.members(node.child("examples")).values()
         followed = (self._references.follow_or_report(one, "example") for one in listed)
         examples = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 from urllib.parse import urljoin, urlsplit, urlunsplit
 
@@ -168,7 +169,12 @@ def find_server(operation: Operation, references: References) -> str:
     else:
         server = references.follow_or_report(servers.child(0), "server")
         address = _server(server, references) if server else ""
-    place = servers.document.address
+    return _public_address(address, servers.document.address)
+
+
+@lru_cache
+def _public_address(address: str, place: str) -> str:
+    """An absolute URL, if the place of the document is one, without secrets."""
     try:
         if "://" in place and "://" not in address:
             address = urljoin(place, address or "/")
@@ -353,10 +359,14 @@ def _text(value: Any) -> str:
 
 
 def _tags(operation: Operation, references: References) -> tuple[str, ...]:
-    listed = references.child(operation.node, "tags")
-    places = range(len([*listed.elements()]))
-    tags = (references.child(listed, place).value for place in places)
-    return tuple(dict.fromkeys(tag for tag in tags if isinstance(tag, str)))
+    tags: dict[str, None] = {}
+    for listed in references.child(operation.node, "tags").elements():
+        tag = references.follow_or_report(listed, "tag")
+        if tag and isinstance(tag.value, str):
+            tags[tag.value] = None
+        elif tag:
+            references.findings.problem("a tag is not a text", tag.place)
+    return tuple(tags)
 
 
 def _explain_nothing(root: Node, findings: Findings, problems: tuple[str, ...]) -> str:

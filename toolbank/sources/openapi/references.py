@@ -192,7 +192,7 @@ class References:
     def child(self, node: Node, key: str | int) -> Node:
         """Return the value under a key; where that is a reference, its target or None."""
         inner = node.child(key)
-        if reference_of(inner.value) is None:
+        if not isinstance(inner.value, dict) or "$ref" not in inner.value:
             return inner
         try:
             return self.follow(inner)

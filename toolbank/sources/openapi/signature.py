@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from toolbank.bank.records import Argument, Place
@@ -27,6 +28,8 @@ _SAID = frozenset(
 """Keywords that are dropped when an object becomes a list of parameters."""
 
 _FLAT = frozenset({"$ref", "type", "properties", "required", "allOf"})
+_LEADING = frozenset({"$ref", "allOf", "anyOf", "oneOf"})
+"""Keywords that lead to other schemas of the same value."""
 _OF_OTHERS = frozenset(
     {
         *("items", "prefixItems", "contains", "minItems", "maxItems", "uniqueItems"),
@@ -147,17 +150,16 @@ def _is_null(schema: Schema) -> bool:
     return schema.get("type") == "null" or schema.get("enum") == [None]
 
 
-def _parts(schema: Schema, schemas: Schemas) -> Iterator[Schema]:
+def _parts(schema: Schema, schemas: Schemas) -> list[Schema]:
     """A schema and those that hold with it: of references, an `allOf` or an only choice."""
-    waiting, seen = [schema], set[int]()
-    while waiting:
-        part = waiting.pop()
-        if id(part) not in seen:
-            seen.add(id(part))
-            yield part
-            waiting += part.get("allOf", ())
-            waiting += filter(None, [_only_choice(part)])
-            waiting += [schemas.shared(part["$ref"])] if "$ref" in part else []
+    parts, known = [schema], {id(schema)}
+    for part in parts:
+        if not _LEADING.isdisjoint(part):
+            inner = [*part.get("allOf", ()), *filter(None, [_only_choice(part)])]
+            inner += [schemas.shared(part["$ref"])] if "$ref" in part else []
+            parts += [one for one in inner if id(one) not in known]
+            known |= {*map(id, inner)}
+    return parts
 
 
 def _holds_nothing(schema: Schema) -> bool:
@@ -207,6 +209,7 @@ def choose(content_types: Iterable[str]) -> str:
     return min(content_types, key=_rank, default="")
 
 
+@lru_cache
 def bare(content_type: str) -> str:
     """Remove the parameters of a content type."""
     return content_type.partition(";")[0].strip().lower()
@@ -362,10 +365,10 @@ class OperationSignature:
             whole = (body.name, body.place, "", body.schema, body.required)
             self.add(OperationParameter(*whole), suffix="body")
             return
-        flat, names = body.flat, dict[str, str]()
+        flat, place, names = body.flat, body.place, dict[str, str]()
         for name, schema in flat.properties.items():
             styles = body.styles.get(name, ("", None))
-            part = OperationParameter(name, body.place, name, schema, False, *styles)
+            part = OperationParameter(name, place, name, schema, False, *styles)
             names[name] = self.add(part)
         required = [names[name] for name in flat.required if name in names]
         if body.required:

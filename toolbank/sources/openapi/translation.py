@@ -342,10 +342,11 @@ class Translation:
         found, known = [node], {node.key}
         for one in found:
             for part in one.child("allOf").elements():
+                if reference_of(part.value) is None or len(found) >= _MOST_BASES:
+                    continue
                 with suppress(UnresolvedError):
                     base = self._references.follow(part)
-                    is_new = base.key != part.key and base.key not in known
-                    if is_new and len(found) < _MOST_BASES:
+                    if base.key not in known:
                         known.add(base.key)
                         found.append(base)
         return found
