@@ -135,7 +135,7 @@ class References:
         self.findings = Findings()
         self.version = _read_version(root, self.findings)
         self.is_swagger = self.version < (3, 0)
-        self._found: dict[tuple[str, str], Node | UnresolvedError] = {}
+        self._found: dict[tuple[str, str], Node | str] = {}
         self._anchors: dict[str, dict[str, Node]] = {}
         self.may_pass = False
         """Whether a document could not be read now, so that trying again may help."""
@@ -152,10 +152,10 @@ class References:
             try:
                 found = self._look_up(document, reference, depth)
             except UnresolvedError as error:
-                found = error
+                found = str(error)
             self._found[key] = found
-        if isinstance(found, UnresolvedError):
-            raise found
+        if isinstance(found, str):
+            raise UnresolvedError(found)
         return found
 
     def follow(self, node: Node) -> Node:

@@ -226,6 +226,13 @@ class Translation:
         self._refs = outer
         return schema
 
+    def translate_shared(self, node: Node) -> Schema:
+        """Translate a schema that others refer to, and may map a value to."""
+        schema = self.translate(node)
+        if node.get("allOf") and not node.get("discriminator"):
+            self._name_own_choice(schema, node)
+        return schema
+
     def refs_of(self, schema: Schema) -> frozenset[str]:
         """Return the names that a schema of `translate` or `derive` refers to."""
         known = self._refs_of.get(id(schema))
@@ -275,8 +282,6 @@ class Translation:
                 schema |= self._schema(better)
         if "discriminator" in value:
             self._name_choices(schema, node)
-        elif "allOf" in value:
-            self._name_own_choice(schema, node)
         return join_keywords(schema, value)
 
     def _correct(self, key: str, item: Any, node: Node) -> Node | None:
