@@ -110,7 +110,7 @@ def read_response(operation: Operation, schemas: Schemas) -> Schema | None:
         schemas.references.findings.note(what, operation.node.place)
         return None
     for listed in _good_responses(responses):
-        node = schemas.references.follow_or_report(listed, "response")
+        node = schemas.references.follow_or_report(listed, "a response")
         schema = _response_schema(node, schemas) if node else None
         if schema is not None:
             schema = schemas.target(schema)
@@ -133,7 +133,7 @@ def _response_schema(node: Node, schemas: Schemas) -> Schema | None:
     name = choose(n for n in contents if is_json(n) or n in ANY)
     if not name:
         return None
-    media = schemas.references.follow_or_report(contents[name], "content type")
+    media = schemas.references.follow_or_report(contents[name], "a content type")
     if not media or (media.get("schema") is None and media.get("itemSchema") is None):
         return None
     return read_media(name, media, schemas)
@@ -167,7 +167,7 @@ def find_server(operation: Operation, references: References) -> str:
     if references.is_swagger:
         address = _swagger_server(operation, root)
     else:
-        server = references.follow_or_report(servers.child(0), "server")
+        server = references.follow_or_report(servers.child(0), "a server")
         address = _server(server, references) if server else ""
     return _public_address(address, servers.document.address)
 
@@ -327,7 +327,7 @@ class _OpenApiReader:
     ) -> str:
         if body is not None:
             return body.content_type
-        form = [one.schema for one in parameters if one.place == "form"]
+        form = [one.schema for one in parameters if one.argument.place == "form"]
         if not form:
             return ""
         has_file = any(schema.get("format") == "binary" for schema in form)
@@ -361,7 +361,7 @@ def _text(value: Any) -> str:
 def _tags(operation: Operation, references: References) -> tuple[str, ...]:
     tags: dict[str, None] = {}
     for listed in references.child(operation.node, "tags").elements():
-        tag = references.follow_or_report(listed, "tag")
+        tag = references.follow_or_report(listed, "a tag")
         if tag and isinstance(tag.value, str):
             tags[tag.value] = None
         elif tag:

@@ -252,7 +252,7 @@ def read_body(operation: Operation, schemas: Schemas) -> Body | None:
     listed = operation.node.child("requestBody")
     if listed.value is None:
         return None
-    node = references.follow_or_report(listed, "request body")
+    node = references.follow_or_report(listed, "a request body")
     if node is None:
         return None
     contents = references.members(node.child("content"))
@@ -261,7 +261,7 @@ def read_body(operation: Operation, schemas: Schemas) -> Body | None:
         references.findings.problem(what, node.place)
         return None
     content_type = choose(contents)
-    media = references.follow_or_report(contents[content_type], "content type")
+    media = references.follow_or_report(contents[content_type], "a content type")
     if media is None:
         return None
     schema = read_media(content_type, media, schemas)
@@ -270,7 +270,7 @@ def read_body(operation: Operation, schemas: Schemas) -> Body | None:
             said.get("style") or said.get("contentType"), said, references.findings
         )
         for name, listed in references.members(media.child("encoding")).items()
-        if (said := references.follow_or_report(listed, "encoding"))
+        if (said := references.follow_or_report(listed, "an encoding"))
     }
     return _body(content_type, schema, node, schemas, styles=styles)
 
@@ -280,10 +280,9 @@ def read_body_parameter(
 ) -> Body | None:
     """Read the body that a parameter of Swagger 2.0 describes."""
     schema = node.child("schema")
-    name = node.get("name")
+    name = str(node.get("name") or "body")
     read = schemas.read(schema) if schema.value is not None else {}
-    named = {"name": name} if isinstance(name, str) and name else {}
-    return _body(choose(content_types) or _JSON, read, node, schemas, **named)
+    return _body(choose(content_types) or _JSON, read, node, schemas, name=name)
 
 
 def _body(
@@ -340,36 +339,34 @@ class OperationSignature:
 
     def add(self, one: OperationParameter, suffix: str = "") -> str:
         """Add a parameter; return its name, which gets its place as a suffix if it is taken."""
-        name, number = one.property, 1
+        argument, number = one.argument, 1
+        name = argument.property
         while name in self._properties:
-            name = f"{one.property}_{suffix or one.place}"
+            name = f"{argument.property}_{suffix or argument.place}"
             name += f"_{number}" if number > 1 else ""
             number += 1
         self._properties[name] = one.schema
         if one.required:
             self._required.append(name)
-        self._arguments.append(
-            Argument(
-                property=name,
-                place=one.place,
-                name=one.name,
-                style=one.style,
-                explode=one.explode,
-            )
-        )
+        if name != argument.property:
+            argument = argument.model_copy(update={"property": name})
+        self._arguments.append(argument)
         return name
 
     def add_body(self, body: Body) -> None:
         """Add the properties of a body, or the whole body as one."""
         if body.flat is None:
-            whole = (body.name, body.place, "", body.schema, body.required)
-            self.add(OperationParameter(*whole), suffix="body")
+            argument = Argument(property=body.name, place=body.place)
+            whole = OperationParameter(argument, body.schema, body.required)
+            self.add(whole, suffix="body")
             return
         flat, place, names = body.flat, body.place, dict[str, str]()
         for name, schema in flat.properties.items():
-            styles = body.styles.get(name, ("", None))
-            part = OperationParameter(name, place, name, schema, False, *styles)
-            names[name] = self.add(part)
+            style, explode = body.styles.get(name, ("", None))
+            argument = Argument(
+                property=name, place=place, name=name, style=style, explode=explode
+            )
+            names[name] = self.add(OperationParameter(argument, schema, False))
         required = [names[name] for name in flat.required if name in names]
         if body.required:
             self._required += required

@@ -8,34 +8,26 @@ from functools import lru_cache
 
 _LINE, _PARAGRAPH = "\ue000", "\ue001"
 """Characters in private use that mark where a line and a paragraph begin."""
-_BLOCK = (_PARAGRAPH, _PARAGRAPH)
 _INLINE = (
     "a abbr b big center cite code del dfn em font i img ins kbd mark nobr q s samp small span "
-    "strike strong sub sup tt u var"
+    "strike strong sub sup tbody tfoot thead tt u var wbr"
 )
-_BLOCKS = (
-    "blockquote details div dl section h1 h2 h3 h4 h5 h6 p ol ul pre important note"
-)
+_BLOCKS = "blockquote details div dl section h1 h2 h3 h4 h5 h6 hr p ol ul pre table important note"
 _TAGS = {
     **dict.fromkeys(_INLINE.split(), ("", "")),
-    **dict.fromkeys(_BLOCKS.split(), _BLOCK),
-    **dict.fromkeys(("dd", "dt", "summary"), (_LINE, "")),
+    **dict.fromkeys(_BLOCKS.split(), (_PARAGRAPH, _PARAGRAPH)),
+    **dict.fromkeys(("dd", "dt", "summary", "tr"), (_LINE, "")),
+    **dict.fromkeys(("td", "th"), ("", " | ")),
+    "br": (_LINE, _LINE),
     "li": (f"{_LINE}- ", ""),
 }
 """What is in place of the start and end of each element; AWS has `note`."""
-_MARKS = {
-    **dict.fromkeys(("table", "hr"), _BLOCK),
-    **dict.fromkeys(("tbody", "tfoot", "thead", "wbr"), ("", "")),
-    **dict.fromkeys(("td", "th"), ("", " | ")),
-    "br": (_LINE, _LINE),
-    "tr": (_LINE, ""),
-}
-"""The same of elements whose tags are HTML also where no end follows."""
-_NO_END = {"dd", "dt", "li", "p"}
+_TABLE = ("table", "tbody", "td", "tfoot", "th", "thead", "tr")
+_NO_END = {"br", "dd", "dt", "hr", "li", "p", "wbr", *_TABLE}
+"""Elements that are HTML also where no end follows."""
 _DROPPED = "iframe|script|style|svg"
 _ENTITY = r"&(?:#\d{1,7}|#x[0-9a-f]{1,6}|[a-z]\w{1,30});"
-_NAMES = "|".join(_TAGS | _MARKS)
-_HTML = re.compile(rf"</?(?:{_NAMES}|{_DROPPED})[\s/>]|<!--|{_ENTITY}", re.I)
+_HTML = re.compile(rf"</?(?:{'|'.join(_TAGS)}|{_DROPPED})[\s/>]|<!--|{_ENTITY}", re.I)
 _MARKUP = re.compile(
     r"<!--(?:[^<-]++|-(?!->)|<(?!!--))*+-->"
     rf"|<(?P<dropped>{_DROPPED})(?=[\s/>])(?:[^<]++|<(?!/?(?P=dropped)[\s/>]))*+</(?P=dropped)\s*>"
@@ -83,8 +75,6 @@ def _convert(text: str) -> str:
             return html.unescape(said)
         if not name:
             return said if said[0] == "`" else ""
-        if name in _MARKS:
-            return _MARKS[name][said[1] == "/"]
         if name == "img" and " " in said:
             alt = _ALT.search(said)
             return html.unescape("".join(filter(None, alt.groups()))) if alt else ""

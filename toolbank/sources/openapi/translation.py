@@ -291,7 +291,7 @@ class Translation:
             self._findings.flag(node, key)
             return node._replace(value={key: flag})
         if reference_of(item) is not None and self._may_follow():
-            found = self._references.follow_or_report(place, f"value of `{key}`")
+            found = self._references.follow_or_report(place, f"a value of `{key}`")
             above = found.pointer.rpartition("/")[0] if found else ""
             return found and Node({key: found.value}, found.document, above)
         self._refuse(key, item, node)
