@@ -147,7 +147,8 @@ class ToolList:
         """Add a tool with its schemas as listed; `place` is its place in the list."""
         sound, trouble = repair_parameters(parameters, self.check)
         troubles = [trouble] if trouble else []
-        if output is not None and not self._is_schema(output):
+        is_schema = isinstance(output, dict) and not self.check.explain_schema(output)
+        if output is not None and not is_schema:
             output = None
             troubles.append("an unsound output schema")
         tool = tool.model_copy(update={"parameters": sound, "output_schema": output})
@@ -170,6 +171,3 @@ class ToolList:
                 f"{label}: {count(len(names), 'tool')} with {trouble}, such as "
                 f"{', '.join(shown)}; repaired"
             )
-
-    def _is_schema(self, value: Any) -> bool:
-        return isinstance(value, dict) and not self.check.explain_schema(value)

@@ -50,18 +50,17 @@ def name_operations(operations: Sequence[Operation], findings: Findings) -> list
     Operations that would share a name get method and path as a suffix, in any order.
     """
     _note_repeated(operations, findings)
-    plain = [_plain_name(operation) for operation in operations]
+    stated = (_text(operation.node.get("operationId")) for operation in operations)
+    plain = [
+        _clean(name) or _route_name(operation)
+        for name, operation in zip(stated, operations, strict=True)
+    ]
     counts = Counter(plain)
     names = [
         f"{name}_{_route_name(operation)}" if counts[name] > 1 else name
         for name, operation in zip(plain, operations, strict=True)
     ]
     return _numbered(names, operations)
-
-
-def _plain_name(operation: Operation) -> str:
-    stated = _text(operation.node.get("operationId"))
-    return _clean(stated) or _route_name(operation)
 
 
 def _route_name(operation: Operation) -> str:
