@@ -19,9 +19,7 @@ from toolbank.system.errors import InputError
 from toolbank.system.files import parse_json, read_text
 from toolbank.system.terminal import one_line
 
-_EXAMPLE = (
-    '{"mcpServers": {"files": {"command": "npx", "args": ["-y", "some-server"]}}}'
-)
+_EXAMPLE = '{"mcpServers": {"files": {"command": "npx", "args": ["some-server"]}}}'
 _LONGEST_NAME = 100
 _COMMANDS = ("stdio", "local")
 _STREAMABLE = ("http", "streamable-http", "streamableHttp", "streamable_http", "remote")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -333,13 +334,11 @@ def _find_credentials(references: References) -> set[tuple[str, str]]:
         schemes = references.root.child("securityDefinitions")
     found = set()
     for listed in references.members(schemes).values():
-        try:
+        with suppress(UnresolvedError):
             scheme = references.follow(listed)
-        except UnresolvedError:
-            continue
-        if scheme.get("type") == "apiKey":
-            place, name = scheme.get("in"), str(scheme.get("name"))
-            found.add((str(place), name.lower() if place == "header" else name))
+            if scheme.get("type") == "apiKey":
+                place, name = scheme.get("in"), str(scheme.get("name"))
+                found.add((str(place), name.lower() if place == "header" else name))
     return found
 
 

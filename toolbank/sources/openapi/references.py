@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, NamedTuple
@@ -196,10 +197,9 @@ class References:
         inner = node.child(key)
         if not isinstance(inner.value, dict) or "$ref" not in inner.value:
             return inner
-        try:
+        with suppress(UnresolvedError):
             return self.follow(inner)
-        except UnresolvedError:
-            return inner._replace(value=None)
+        return inner._replace(value=None)
 
     def members(self, node: Node) -> dict[str, Node]:
         """Return the members of an object, also of one that it refers to; its own come first."""
