@@ -166,13 +166,13 @@ def parse_function(row: dict[str, Any]) -> Tool:
 
 
 def _read_output(row: dict[str, Any]) -> dict[str, Any] | None:
-    key = next((key for key in _OUTPUTS if row.get(key)), None)
-    if key is None:
-        kind = row.get("output_type")
-        return {"type": kind} if isinstance(kind, str) else None
-    if not isinstance(row[key], dict):
-        raise ValueError(f'"{key}" is not a JSON Schema; remove it')
-    return dict(row[key])
+    for key in _OUTPUTS:
+        if row.get(key):
+            if not isinstance(row[key], dict):
+                raise ValueError(f'"{key}" is not a JSON Schema; remove it')
+            return dict(row[key])
+    kind = row.get("output_type")
+    return {"type": kind} if isinstance(kind, str) else None
 
 
 def make_parameters(required: Any, optional: Any) -> dict[str, Any]:
@@ -366,10 +366,8 @@ def find_functions(content: Any, pointer: str = "") -> Iterator[tuple[str, Any]]
         elif _is_by_name(content):
             for name, one in content.items():
                 said = {"description": one} if isinstance(one, str) else one
-                yield (
-                    f"{pointer}/{escape(replace_surrogates(name))}",
-                    {"name": name, **said},
-                )
+                place = escape(replace_surrogates(name))
+                yield f"{pointer}/{place}", {"name": name, **said}
 
 
 def is_function(content: dict[str, Any]) -> bool:
@@ -417,16 +415,11 @@ def _find_inside(entry: Any, pointer: str) -> Iterator[tuple[str, Any]] | None:
         if found is not None:
             return found
     if isinstance(entry.get("api_list"), list):
-        own = {
-            "tool_name": entry.get("tool_name") or entry.get("title") or "",
-            "category_name": entry.get("category") or "",
-        }
+        name = entry.get("tool_name") or entry.get("title")
+        own = {"tool_name": name, "category_name": entry.get("category")}
         return (
-            (
-                f"{pointer}/api_list/{number}",
-                {**own, **api, "api_name": api.get("name")},
-            )
-            for number, api in enumerate(entry["api_list"])
+            (f"{pointer}/api_list/{n}", {**own, **api, "api_name": api.get("name")})
+            for n, api in enumerate(entry["api_list"])
             if isinstance(api, dict)
         )
     return None
@@ -436,10 +429,9 @@ def _decode(value: Any) -> Any:
     """A value that may be JSON in a string; text that is no JSON is one entry, which has no name."""
     if not isinstance(value, str) or value.lstrip()[:1] not in ("[", "{"):
         return value
-    try:
+    with suppress(ValueError):
         return decode_json(value)
-    except ValueError:
-        return [value]
+    return [value]
 
 
 def read_api(api: dict[str, Any]) -> Tool:

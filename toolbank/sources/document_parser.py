@@ -56,11 +56,8 @@ _KINDS = (
     ("arazzo", "Arazzo", _DESCRIBED),
     ("overlay", "an OpenAPI overlay", _DESCRIBED),
     ("openapi,swagger", "an OpenAPI description", "Read it with `type: openapi`."),
-    (
-        "discoveryVersion,rootUrl discoveryVersion,resources",
-        "a description of Google's discovery service",
-        _CONVERT,
-    ),
+    ("discoveryVersion", "a description of Google's discovery service", _CONVERT),
+    ("rootUrl resources", "a description of Google's discovery service", _CONVERT),
     ("swaggerVersion", "Swagger 1", _CONVERT),
     ("mcpServers", "a configuration of MCP servers", "Read it with `type: mcp`."),
     ("__schema,data.__schema", "a schema of GraphQL", _LIST),
@@ -77,11 +74,8 @@ _KINDS = (
     (f"name version {_NPM}", "a package of npm", _LIST),
     ("name require", "a package of PHP", _LIST),
     ("name packages,remotes,version_detail", "an entry of an MCP registry", _SERVER),
-    (
-        "server.name,servers server.version,metadata",
-        "entries of an MCP registry",
-        _SERVER,
-    ),
+    ("server.name server.version,metadata", "an entry of an MCP registry", _SERVER),
+    ("servers server.version,metadata", "entries of an MCP registry", _SERVER),
     ("name skills capabilities", "an agent's card (A2A)", _LIST),
     ("name_for_model api", "a manifest of a plugin", _DESCRIBED),
     ("jsonrpc error", "an error of a server", "Ask the server again for its tools."),
@@ -105,16 +99,14 @@ def explain_other(content: Any) -> str:
     """Say what another kind of document, parsed or as bytes, looks like and what to do, or ""."""
     if isinstance(content, bytes):
         text = content[:_MOST].decode("utf-8", "replace")
-        found = (one for one in _TEXTS if re.search(one[0], text, re.MULTILINE))
-        _, name, advice = next(found, ("", "", ""))
-        if name:
-            return f"it looks like {name}. {advice}"
+        for pattern, name, advice in _TEXTS:
+            if re.search(pattern, text, re.MULTILINE):
+                return f"it looks like {name}. {advice}"
         with suppress(InputError):
             content = parse_document(content[:_MOST], "")[0]
     for keys, name, advice in _KINDS:
-        if all(
-            any(_has(content, key) for key in word.split(",")) for word in keys.split()
-        ):
+        words = (word.split(",") for word in keys.split())
+        if all(any(_has(content, key) for key in word) for word in words):
             return f"it looks like {name}. {advice}"
     return ""
 
@@ -368,12 +360,10 @@ def _scalar(node: yaml.ScalarNode) -> Any:
         return None
     if node.tag == _BOOL and text.lower() in ("true", "false"):
         return text.lower() == "true"
-    try:
+    with suppress(ValueError):
         if node.tag == _INT:
             return int(text, 0)
         # A number too large for a float would be infinity, which JSON lacks.
         if node.tag == _FLOAT and abs(number := float(text)) != float("inf"):
             return number
-    except ValueError:
-        pass
     return text

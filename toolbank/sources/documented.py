@@ -53,9 +53,8 @@ class Documented:
         source: str = "",
     ) -> Tool:
         """Return a tool with these descriptions and the given parameters."""
-        content = {key: part for key, part in vars(self).items() if key != "prose"}
-        content |= {"parameters": parameters_schema(parameters), "signature": signature}
-        return Tool(name=name, kind=kind, source=source, **content)
+        shown = {"parameters": parameters_schema(parameters), "signature": signature}
+        return Tool(name=name, kind=kind, source=source, **vars(self) | shown)
 
 
 _CLOSE_COLON = re.compile(

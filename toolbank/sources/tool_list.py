@@ -20,7 +20,7 @@ def repair_parameters(schema: Any, check: SchemaCheck) -> tuple[dict[str, Any], 
     """Make a JSON Schema of an object from parameters; also return what was wrong, or "".
 
     A text in place of a property's schema becomes its description. Keywords of older versions of
-    JSON Schema are translated. An unsound property keeps its sound keywords, at any depth.
+    JSON Schema are translated. An unsound schema keeps its sound keywords, at any depth.
     `required: true` within a property makes it required.
     """
     if isinstance(schema, dict):
@@ -33,27 +33,13 @@ def repair_parameters(schema: Any, check: SchemaCheck) -> tuple[dict[str, Any], 
         return _nothing(), "a schema that is not an object"
     if is_too_deep(schema, _DEEPEST):
         return _nothing(), "an unsound schema that is nested too deep"
-    kind, properties = schema.get("type", "object"), schema.get("properties")
-    properties = {} if properties is None else properties
+    kind, properties = schema.get("type", "object"), schema.get("properties") or {}
     if not isinstance(properties, dict) or (kind != "object" and not properties):
         return _nothing(), "a schema that describes no object"
-    schema = _with_required(schema)
-    repaired = {
-        **_modernise(schema),
-        "type": "object",
-        "properties": {n: _repair_property(p, check) for n, p in properties.items()},
-    }
-    if not check.explain(repaired):
-        return repaired, "a partly unsound schema"
-    required = schema.get("required")
-    names = required if isinstance(required, list) else []
-    bare = {
-        **_nothing(),
-        "properties": repaired["properties"],
-        "required": [n for n in dict.fromkeys(map(str, names)) if n in properties],
-    }
+    whole = {**schema, "type": "object", "properties": properties}
+    repaired = _repair(whole, check)
     trouble = "a partly unsound schema"
-    return (_nothing() if check.explain(bare) else bare), trouble
+    return (_nothing() if check.explain(repaired) else repaired), trouble
 
 
 _RULES = ("anyOf", "oneOf", "not", "if", "then", "else")
@@ -98,7 +84,8 @@ def _modernise(schema: dict[str, Any]) -> dict[str, Any]:
     return new
 
 
-def _repair_property(schema: Any, check: SchemaCheck) -> dict[str, Any]:
+def _repair(schema: Any, check: SchemaCheck) -> dict[str, Any]:
+    """Keep the sound keywords of a schema."""
     if isinstance(schema, str):
         return {"description": schema}
     if schema is False:
@@ -108,16 +95,16 @@ def _repair_property(schema: Any, check: SchemaCheck) -> dict[str, Any]:
     if not check.explain_schema(schema):
         return schema
     nested = _modernise(schema)
-    if isinstance(schema.get("properties"), dict):
-        nested = _with_required(nested)
-        nested["properties"] = {
-            n: _repair_property(p, check) for n, p in schema["properties"].items()
-        }
+    properties = schema.get("properties")
+    if isinstance(properties, dict):
+        if required := _list_required(schema.get("required"), properties):
+            nested["required"] = required
+        nested["properties"] = {n: _repair(p, check) for n, p in properties.items()}
     for key in nested.keys() & {*_INNER}:
         if isinstance(nested[key], dict):
-            nested[key] = _repair_property(nested[key], check)
+            nested[key] = _repair(nested[key], check)
         elif isinstance(nested[key], list):
-            nested[key] = [_repair_property(part, check) for part in nested[key]]
+            nested[key] = [_repair(part, check) for part in nested[key]]
     return {
         key: part
         for key, part in nested.items()
@@ -125,18 +112,14 @@ def _repair_property(schema: Any, check: SchemaCheck) -> dict[str, Any]:
     }
 
 
-def _with_required(schema: dict[str, Any]) -> dict[str, Any]:
-    """List properties with `required: true` as required by the object."""
-    required = [
-        name
-        for name, one in (schema.get("properties") or {}).items()
-        if isinstance(one, dict) and one.get("required") is True
-    ]
-    listed = schema.get("required")
+def _list_required(listed: Any, properties: dict[str, Any]) -> list[str]:
+    """The listed names, and those of properties with `required: true`."""
     listed = listed if isinstance(listed, list) else []
-    if not required:
-        return {**schema}
-    return {**schema, "required": list(dict.fromkeys([*listed, *required]))}
+    names = [name for name in listed if isinstance(name, str)]
+    for name, one in properties.items():
+        if isinstance(one, dict) and one.get("required") is True:
+            names.append(name)
+    return list(dict.fromkeys(names))
 
 
 def _nothing() -> dict[str, Any]:
@@ -164,7 +147,8 @@ class ToolList:
         """Add a tool with its schemas as listed; `place` is its place in the list."""
         sound, trouble = repair_parameters(parameters, self.check)
         troubles = [trouble] if trouble else []
-        if output is not None and not self._is_schema(output):
+        is_schema = isinstance(output, dict) and not self.check.explain_schema(output)
+        if output is not None and not is_schema:
             output = None
             troubles.append("an unsound output schema")
         tool = tool.model_copy(update={"parameters": sound, "output_schema": output})
@@ -187,6 +171,3 @@ class ToolList:
                 f"{label}: {count(len(names), 'tool')} with {trouble}, such as "
                 f"{', '.join(shown)}; repaired"
             )
-
-    def _is_schema(self, value: Any) -> bool:
-        return isinstance(value, dict) and not self.check.explain_schema(value)

@@ -76,14 +76,13 @@ def prepare_request(
         raise CallError("The operation's method is not supported.")
     _check_template(call.path)
     places = {argument.property: argument for argument in call.arguments}
-    for name in arguments:
-        if name not in places:
-            raise CallError(f"There is no argument {name!r}.")
     path, query, headers = call.path, list[tuple[str, str]](), dict[str, str]()
     body: dict[str, Any] = {}
     form = list[tuple[str, str]]()
     whole: list[Any] = []
     for name, value in arguments.items():
+        if name not in places:
+            raise CallError(f"There is no argument {name!r}.")
         argument = places[name]
         said = argument.name or name
         if argument.place == "path":
@@ -108,11 +107,10 @@ def prepare_request(
         raise CallError(f"An argument of the path is missing: {path}.")
     if _climbs(_decode(path)):
         raise CallError("The path, with its arguments, leaves that of the API.")
-    data, kind = None, ""
+    data = None
     if form or whole or body:
         content = form or (whole[0] if whole else body)
         data, kind = _write_body(call.content_type, content, is_form=bool(form))
-    if kind:
         headers["Content-Type"] = kind
     url = base.rstrip("/") + path
     for name, _ in (*query, *form):
@@ -217,9 +215,8 @@ def _write_body(kind: str, content: Any, *, is_form: bool) -> tuple[bytes, str]:
         )
         return f"{''.join(parts)}--{edge}--\r\n".encode(), f"{plain}; boundary={edge}"
     if not is_form and (plain in ("", "application/json") or plain.endswith("+json")):
-        return json.dumps(
-            content, ensure_ascii=False
-        ).encode(), kind or "application/json"
+        text = json.dumps(content, ensure_ascii=False)
+        return text.encode(), kind or "application/json"
     if plain.startswith("text/") and isinstance(content, str):
         return content.encode(), plain
     raise CallError(f"The body has the type {kind}, which is not supported.")

@@ -103,15 +103,14 @@ def _table_rows(path: Path, repeated: list[str]) -> Iterator[tuple[str, Any]]:
         if lacking:
             yield from _find_in_row(place, entry)
             continue
-        if isinstance(schema, str):
-            try:
-                entry["parameters"] = _parse_json(
-                    schema.encode(), place, "its parameters", repeated
-                )
-            except InputError as error:
-                yield place, error
-                continue
-        yield place, entry
+        try:
+            if isinstance(schema, str):
+                text, what = schema.encode(), "its parameters"
+                entry["parameters"] = _parse_json(text, place, what, repeated)
+        except InputError as error:
+            yield place, error
+        else:
+            yield place, entry
 
 
 def _without_nulls(value: Any) -> Any:

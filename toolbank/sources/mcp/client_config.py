@@ -19,9 +19,7 @@ from toolbank.system.errors import InputError
 from toolbank.system.files import parse_json, read_text
 from toolbank.system.terminal import one_line
 
-_EXAMPLE = (
-    '{"mcpServers": {"files": {"command": "npx", "args": ["-y", "some-server"]}}}'
-)
+_EXAMPLE = '{"mcpServers": {"files": {"command": "npx", "args": ["some-server"]}}}'
 _LONGEST_NAME = 100
 _COMMANDS = ("stdio", "local")
 _STREAMABLE = ("http", "streamable-http", "streamableHttp", "streamable_http", "remote")
@@ -180,14 +178,12 @@ def _find_entries(data: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     first = next((one for one in places if isinstance(one, dict | list) and one), {})
     # Gemini CLI, now and in its first versions.
     excluded = [mcp.get("excluded"), data.get("excludeMCPServers")]
-    only = [mcp.get("allowed"), data.get("allowMCPServers")]
-    for name, entry in _name_entries(first, *excluded):
-        is_off = any(isinstance(one, list) and name not in one for one in only)
-        yield name, _switch_off(entry) if is_off else entry
+    allowed = [mcp.get("allowed"), data.get("allowMCPServers")]
+    yield from _name_entries(first, excluded, allowed)
     for project in _object(data, "projects").values():
         if isinstance(project, dict):
             off = project.get("disabledMcpServers")
-            yield from _name_entries(project.get("mcpServers"), off)
+            yield from _name_entries(project.get("mcpServers"), [off], [])
 
 
 def _object(data: Mapping[str, Any], key: str) -> dict[str, Any]:
@@ -203,11 +199,10 @@ def _choice(data: Mapping[str, Any], key: str) -> dict[str, Any]:
     return {} if is_other or not any(one.keys() & _MARKS for one in inner) else entries
 
 
-def _switch_off(entry: Any) -> Any:
-    return {**entry, "disabled": True} if isinstance(entry, dict) else entry
-
-
-def _name_entries(entries: Any, *disabled: Any) -> Iterator[tuple[str, Any]]:
+def _name_entries(
+    entries: Any, disabled: list[Any], enabled: list[Any]
+) -> Iterator[tuple[str, Any]]:
+    """Names and entries; lists, of which not all may be there, tell which are disabled."""
     if isinstance(entries, list):
         named = [one.get("name") if isinstance(one, dict) else "" for one in entries]
         names = [str(name or f"server {n}") for n, name in enumerate(named, 1)]
@@ -216,7 +211,10 @@ def _name_entries(entries: Any, *disabled: Any) -> Iterator[tuple[str, Any]]:
         pairs = [*entries.items()] if isinstance(entries, dict) else []
     for name, entry in pairs:
         is_off = any(isinstance(one, list) and name in one for one in disabled)
-        yield name, _switch_off(entry) if is_off else entry
+        is_off |= any(isinstance(one, list) and name not in one for one in enabled)
+        if is_off and isinstance(entry, dict):
+            entry = {**entry, "disabled": True}
+        yield name, entry
 
 
 def _write_plainly(entry: dict[str, Any]) -> dict[str, Any]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from toolbank.bank.records import Place
+from toolbank.bank.records import Argument, Place
 from toolbank.sources.openapi.references import (
     Findings,
     Node,
@@ -95,17 +96,20 @@ def _operations(
             yield replace(operation, node=found)
 
 
+def _follow_object(node: Node, what: str, references: References) -> Node | None:
+    """The object of a path or an operation; None if there is none."""
+    found = references.follow_or_report(node, what)
+    if found and not isinstance(found.value, dict):
+        references.findings.problem(f"{what} that is not an object", found.place)
+        return None
+    return found
+
+
 def _follow_operation(node: Node, references: References) -> Node | None:
     """The object of an operation; keys next to a reference replace those of its target."""
-    found = references.follow_or_report(node, "operation")
-    if found is None:
-        return None
-    if not isinstance(found.value, dict):
-        what = "an operation that is not an object"
-        references.findings.problem(what, found.place)
-        return None
-    if found.key == node.key:
-        return node
+    found = _follow_object(node, "an operation", references)
+    if found is None or found.key == node.key:
+        return found
     own = {key: value for key, value in node.value.items() if key != "$ref"}
     return found._replace(value={**found.value, **own})
 
@@ -116,13 +120,9 @@ def _check_types(node: Node, references: References) -> None:
         value = node.value.get(key)
         if value is None or (isinstance(value, kind) and reference_of(value) is None):
             continue
-        inner = references.follow_or_report(node.child(key), f"value of `{key}`")
+        inner = references.follow_or_report(node.child(key), f"a value of `{key}`")
         if inner and not isinstance(inner.value, kind):
             references.findings.problem(f"`{key}` is not {called}", inner.place)
-    for listed in references.child(node, "tags").elements():
-        tag = references.follow_or_report(listed, "tag")
-        if tag and not isinstance(tag.value, str):
-            references.findings.problem("a tag is not a text", tag.place)
 
 
 def _count_calls_of_the_api(
@@ -131,7 +131,7 @@ def _count_calls_of_the_api(
     """Count the operations that the API calls: they are not tools."""
 
     def count(what: str, name: str, listed: Node) -> None:
-        item = references.follow_or_report(listed, what)
+        item = references.follow_or_report(listed, f"a {what}")
         for method, _ in _methods(item, references) if item else ():
             reason = f"{what}, which the API calls"
             references.findings.left_out.add(reason, f"{method.upper()} {name}")
@@ -142,17 +142,14 @@ def _count_calls_of_the_api(
     for operation in operations:
         callbacks = references.child(operation.node, "callbacks")
         for name, listed in callbacks.members().items():
-            callback = references.follow_or_report(listed, "callback")
+            callback = references.follow_or_report(listed, "a callback")
             for item in callback.members().values() if callback else ():
                 count("callback", f"{name} of {operation.route}", item)
 
 
 def _follow_item(path: str, node: Node, references: References) -> tuple[Node, ...]:
     """The path item; if it is a reference, before it what is next to the reference."""
-    item = references.follow_or_report(node, "path")
-    if item and not isinstance(item.value, dict):
-        references.findings.problem("a path that is not an object", item.place)
-        item = None
+    item = _follow_object(node, "a path", references)
     if item is None:
         references.findings.left_out.add(_UNREADABLE_PATH, path)
         return ()
@@ -192,15 +189,11 @@ _NO_SCHEMA = frozenset({"name", "in", "required", "description", "deprecated"})
 
 @dataclass(frozen=True)
 class OperationParameter:
-    """A parameter and its translated schema; `name` is "" for a whole query string."""
+    """A parameter and its translated schema; its name is "" for a whole query string."""
 
-    property: str
-    place: Place
-    name: str
+    argument: Argument
     schema: Schema
     required: bool
-    style: str = ""
-    explode: bool | None = None
 
 
 class ParameterReader:
@@ -230,7 +223,8 @@ class ParameterReader:
                 continue
             parameter = self._once(node)
             if parameter is not None:
-                key, holder = (parameter.place, _identity(node)), listed.place
+                key = (parameter.argument.place, _identity(node))
+                holder = listed.place
                 holder = holder.rpartition("/")[0]
                 if lists.get(key) == holder:
                     what = "a parameter is listed twice, of which the last counts"
@@ -243,11 +237,14 @@ class ParameterReader:
         follow = self._references.follow_or_report
         for holder in (*reversed(operation.items), operation.node):
             for listed in self._references.child(holder, "parameters").elements():
-                node = follow(listed, "parameter")
-                if node is not None and not isinstance(node.value, list):
+                node = follow(listed, "a parameter")
+                if node is None:
+                    continue
+                if not isinstance(node.value, list):
                     yield listed, node
-                for part in node.elements() if node else ():
-                    if found := follow(part, "parameter"):
+                    continue
+                for part in node.elements():
+                    if found := follow(part, "a parameter"):
                         yield listed, found
 
     def _once(self, node: Node) -> OperationParameter | None:
@@ -270,15 +267,16 @@ class ParameterReader:
         ):
             return None
         style, explode = self._style(node)
-        return OperationParameter(
+        argument = Argument(
             property=name,
             place=_PLACES[place],
             name="" if place == "querystring" else name,
-            schema=self._schema(node),
-            required=place == "path" or self._findings.flag(node, "required") is True,
             style=place if place == "querystring" else style,
             explode=explode,
         )
+        schema = self._schema(node)
+        required = place == "path" or self._findings.flag(node, "required") is True
+        return OperationParameter(argument, schema, required)
 
     def _style(self, node: Node) -> tuple[str, bool | None]:
         if self._references.is_swagger:
@@ -307,15 +305,19 @@ class ParameterReader:
         if schema.value is None:
             contents = self._references.members(node.child("content"))
             for listed in [*contents.values()][:1]:
-                media = self._references.follow_or_report(listed, "content type")
+                media = self._references.follow_or_report(listed, "a content type")
                 schema = media.child("schema") if media else schema
         return schema if schema.value is not None else schema._replace(value=True)
 
     def _examples(self, node: Node) -> list[Any]:
         if "example" in node.value:
             return [node.value["example"]]
+        if "examples" not in node.value:
+            return []
         listed = self._references.members(node.child("examples")).values()
-        followed = (self._references.follow_or_report(one, "example") for one in listed)
+        followed = (
+            self._references.follow_or_report(one, "an example") for one in listed
+        )
         examples = (
             example.value["value"]
             for example in followed
@@ -332,13 +334,11 @@ def _find_credentials(references: References) -> set[tuple[str, str]]:
         schemes = references.root.child("securityDefinitions")
     found = set()
     for listed in references.members(schemes).values():
-        try:
+        with suppress(UnresolvedError):
             scheme = references.follow(listed)
-        except UnresolvedError:
-            continue
-        if scheme.get("type") == "apiKey":
-            place, name = scheme.get("in"), str(scheme.get("name"))
-            found.add((str(place), name.lower() if place == "header" else name))
+            if scheme.get("type") == "apiKey":
+                place, name = scheme.get("in"), str(scheme.get("name"))
+                found.add((str(place), name.lower() if place == "header" else name))
     return found
 
 
@@ -368,8 +368,10 @@ def _fit_path(
         if ("path", name) not in known:
             decorated = _DECORATED.fullmatch(name)
             plain = decorated[1] if decorated else name
-            text = OperationParameter(plain, "path", "", {"type": "string"}, True)
-            parameter = known.get(("path", plain), text)
             if plain not in names or plain == name:
-                known["path", plain] = replace(parameter, name=name)
+                argument = Argument(property=plain, place="path", name=name)
+                text = OperationParameter(argument, {"type": "string"}, True)
+                parameter = known.get(("path", plain), text)
+                argument = parameter.argument.model_copy(update={"name": name})
+                known["path", plain] = replace(parameter, argument=argument)
     return [*known.values()]

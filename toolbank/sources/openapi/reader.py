@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 from urllib.parse import urljoin, urlsplit, urlunsplit
 
@@ -49,18 +50,17 @@ def name_operations(operations: Sequence[Operation], findings: Findings) -> list
     Operations that would share a name get method and path as a suffix, in any order.
     """
     _note_repeated(operations, findings)
-    plain = [_plain_name(operation) for operation in operations]
+    stated = (_text(operation.node.get("operationId")) for operation in operations)
+    plain = [
+        _clean(name) or _route_name(operation)
+        for name, operation in zip(stated, operations, strict=True)
+    ]
     counts = Counter(plain)
     names = [
         f"{name}_{_route_name(operation)}" if counts[name] > 1 else name
         for name, operation in zip(plain, operations, strict=True)
     ]
     return _numbered(names, operations)
-
-
-def _plain_name(operation: Operation) -> str:
-    stated = _text(operation.node.get("operationId"))
-    return _clean(stated) or _route_name(operation)
 
 
 def _route_name(operation: Operation) -> str:
@@ -109,7 +109,7 @@ def read_response(operation: Operation, schemas: Schemas) -> Schema | None:
         schemas.references.findings.note(what, operation.node.place)
         return None
     for listed in _good_responses(responses):
-        node = schemas.references.follow_or_report(listed, "response")
+        node = schemas.references.follow_or_report(listed, "a response")
         schema = _response_schema(node, schemas) if node else None
         if schema is not None:
             schema = schemas.target(schema)
@@ -132,7 +132,7 @@ def _response_schema(node: Node, schemas: Schemas) -> Schema | None:
     name = choose(n for n in contents if is_json(n) or n in ANY)
     if not name:
         return None
-    media = schemas.references.follow_or_report(contents[name], "content type")
+    media = schemas.references.follow_or_report(contents[name], "a content type")
     if not media or (media.get("schema") is None and media.get("itemSchema") is None):
         return None
     return read_media(name, media, schemas)
@@ -166,9 +166,14 @@ def find_server(operation: Operation, references: References) -> str:
     if references.is_swagger:
         address = _swagger_server(operation, root)
     else:
-        server = references.follow_or_report(servers.child(0), "server")
+        server = references.follow_or_report(servers.child(0), "a server")
         address = _server(server, references) if server else ""
-    place = servers.document.address
+    return _public_address(address, servers.document.address)
+
+
+@lru_cache
+def _public_address(address: str, place: str) -> str:
+    """An absolute URL, if the place of the document is one, without secrets."""
     try:
         if "://" in place and "://" not in address:
             address = urljoin(place, address or "/")
@@ -321,7 +326,7 @@ class _OpenApiReader:
     ) -> str:
         if body is not None:
             return body.content_type
-        form = [one.schema for one in parameters if one.place == "form"]
+        form = [one.schema for one in parameters if one.argument.place == "form"]
         if not form:
             return ""
         has_file = any(schema.get("format") == "binary" for schema in form)
@@ -353,10 +358,14 @@ def _text(value: Any) -> str:
 
 
 def _tags(operation: Operation, references: References) -> tuple[str, ...]:
-    listed = references.child(operation.node, "tags")
-    places = range(len([*listed.elements()]))
-    tags = (references.child(listed, place).value for place in places)
-    return tuple(dict.fromkeys(tag for tag in tags if isinstance(tag, str)))
+    tags: dict[str, None] = {}
+    for listed in references.child(operation.node, "tags").elements():
+        tag = references.follow_or_report(listed, "a tag")
+        if tag and isinstance(tag.value, str):
+            tags[tag.value] = None
+        elif tag:
+            references.findings.problem("a tag is not a text", tag.place)
+    return tuple(tags)
 
 
 def _explain_nothing(root: Node, findings: Findings, problems: tuple[str, ...]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, NamedTuple
@@ -43,7 +44,10 @@ class Node(NamedTuple):
     def child(self, key: str | int) -> Node:
         """Return the node under a key; its value is None if there is none."""
         value = self.value
-        inner = value.get(key) if isinstance(value, dict) else _get(value, key)
+        if isinstance(value, dict):
+            inner = value.get(key)
+        else:
+            inner = value[key] if isinstance(key, int) and _has(value, key) else None
         if isinstance(key, str) and ("/" in key or "~" in key):
             key = escape(key)
         return Node(inner, self.document, f"{self.pointer}/{key}")
@@ -135,7 +139,7 @@ class References:
         self.findings = Findings()
         self.version = _read_version(root, self.findings)
         self.is_swagger = self.version < (3, 0)
-        self._found: dict[tuple[str, str], Node | UnresolvedError] = {}
+        self._found: dict[tuple[str, str], Node | str] = {}
         self._anchors: dict[str, dict[str, Node]] = {}
         self.may_pass = False
         """Whether a document could not be read now, so that trying again may help."""
@@ -152,10 +156,10 @@ class References:
             try:
                 found = self._look_up(document, reference, depth)
             except UnresolvedError as error:
-                found = error
+                found = str(error)
             self._found[key] = found
-        if isinstance(found, UnresolvedError):
-            raise found
+        if isinstance(found, str):
+            raise UnresolvedError(found)
         return found
 
     def follow(self, node: Node) -> Node:
@@ -184,20 +188,18 @@ class References:
         try:
             return self.follow(node)
         except UnresolvedError as error:
-            article = "an" if what[0] in "aeio" else "a"
-            problem = f"the `$ref` of {article} {what} {error}; it is skipped"
+            problem = f"the `$ref` of {what} {error}; it is skipped"
             self.findings.problem(problem, node.place)
             return None
 
     def child(self, node: Node, key: str | int) -> Node:
         """Return the value under a key; where that is a reference, its target or None."""
         inner = node.child(key)
-        if reference_of(inner.value) is None:
+        if not isinstance(inner.value, dict) or "$ref" not in inner.value:
             return inner
-        try:
+        with suppress(UnresolvedError):
             return self.follow(inner)
-        except UnresolvedError:
-            return inner._replace(value=None)
+        return inner._replace(value=None)
 
     def members(self, node: Node) -> dict[str, Node]:
         """Return the members of an object, also of one that it refers to; its own come first."""
@@ -205,7 +207,7 @@ class References:
         if reference_of(node.value) is None:
             return members
         del members["$ref"]
-        what = f"value of `{unescape(node.pointer.rpartition('/')[2])}`"
+        what = f"a value of `{unescape(node.pointer.rpartition('/')[2])}`"
         target = self.follow_or_report(node, what)
         return {**target.members(), **members} if target else members
 
@@ -271,17 +273,9 @@ def as_flag(value: Any) -> bool | None:
 _TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 
 
-def _get(value: Any, key: str | int) -> Any:
-    if isinstance(value, dict):
-        return value.get(key)
-    if isinstance(value, list) and isinstance(key, int) and key < len(value):
-        return value[key]
-    return None
-
-
-def _has(value: Any, key: str) -> bool:
+def _has(value: Any, key: str | int) -> bool:
     if isinstance(value, list):
-        return key.isascii() and key.isdecimal() and int(key[:9]) < len(value)
+        return bool(re.fullmatch("[0-9]{1,9}", str(key))) and int(key) < len(value)
     return isinstance(value, dict) and key in value
 
 

@@ -71,18 +71,56 @@ _HEAD = "#/$defs/"
 _SAID = {"title", "description", "deprecated", "readOnly", "writeOnly"}
 
 
+class _Names:
+    """Names the targets of references, and lists them in `waiting` to be translated."""
+
+    def __init__(self, references: References) -> None:
+        self.waiting: deque[tuple[str, Node]] = deque()
+        self._references = references
+        self._names: dict[tuple[str, str], str] = {}
+        self._numbers = Counter[str]()
+
+    def refer(self, reference: str, place: Node) -> str:
+        """Name the target of a reference, which is translated later."""
+        try:
+            node = self._references.resolve(place.document, reference)
+            name = self._names.get(node.key)
+            if name is None:
+                self._references.follow(node)  # which may be a circle of references
+                name = self._names[node.key] = self._name(node)
+                self.waiting.append((name, node))
+        except UnresolvedError as error:
+            short = reference if len(reference) <= 120 else f"{reference[:117]}..."
+            self._references.findings.problem(
+                f"the reference {short} {error}", place.place
+            )
+            return ""
+        return name
+
+    def _name(self, node: Node) -> str:
+        last = unescape(node.pointer.rpartition("/")[2])
+        file = PurePosixPath(urlsplit(node.document.place).path).stem
+        plain = re.sub(r"[^\w.-]+", "_", last or unquote(file), flags=re.ASCII)
+        plain = plain.strip("_") or "schema"
+        name = plain
+        while name in self._numbers:
+            self._numbers[plain] += 1
+            name = f"{plain}_{self._numbers[plain]}"
+        self._numbers[name] = 1
+        return name
+
+
 class Schemas:
     """Translated schemas; a shared schema is the same object in all tools."""
 
     def __init__(self, references: References) -> None:
         self.references = references
         self._findings = references.findings
-        self._translation = Translation(self._refer, references)
+        # The names are apart, so that no circle of objects keeps the documents in memory.
+        names = _Names(references)
+        self._waiting = names.waiting
+        self._translation = Translation(names.refer, references)
         self.derive = self._translation.derive
-        self._names: dict[tuple[str, str], str] = {}
-        self._taken: set[str] = set()
-        self._numbers = Counter[str]()
-        self._waiting: deque[tuple[str, Node]] = deque()
         self._shared: dict[str, Schema] = {}
         self._next: dict[str, list[str]] = {}
         self._sizes: dict[str, int] = {}
@@ -171,7 +209,7 @@ class Schemas:
         while self._waiting:
             name, node = self._waiting.popleft()
             try:
-                schema = self._translation.translate(node)
+                schema = self._translation.translate_shared(node)
                 self._sizes[name] = len(name) + len(json.dumps(schema))
             except RecursionError:
                 schema, self._sizes[name] = {}, len(name)
@@ -182,30 +220,3 @@ class Schemas:
         for name in cut_circles(self._shared, new):
             what = "a schema that contains itself, whose reference is removed"
             self._findings.problem(what, new[name].place)
-
-    def _refer(self, reference: str, place: Node) -> str:
-        """Name the target of a reference, which is translated later."""
-        try:
-            node = self.references.resolve(place.document, reference)
-            name = self._names.get(node.key)
-            if name is None:
-                self.references.follow(node)  # which may be a circle of references
-                name = self._names[node.key] = self._name(node)
-                self._waiting.append((name, node))
-        except UnresolvedError as error:
-            short = reference if len(reference) <= 120 else f"{reference[:117]}..."
-            self._findings.problem(f"the reference {short} {error}", place.place)
-            return ""
-        return name
-
-    def _name(self, node: Node) -> str:
-        last = unescape(node.pointer.rpartition("/")[2])
-        file = PurePosixPath(urlsplit(node.document.place).path).stem
-        plain = re.sub(r"[^\w.-]+", "_", last or unquote(file), flags=re.ASCII)
-        plain = plain.strip("_") or "schema"
-        name = plain
-        while name in self._taken:
-            self._numbers[plain] += 1
-            name = f"{plain}_{self._numbers[plain] + 1}"
-        self._taken.add(name)
-        return name

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from toolbank.bank.records import Argument, Place
@@ -27,6 +28,8 @@ _SAID = frozenset(
 """Keywords that are dropped when an object becomes a list of parameters."""
 
 _FLAT = frozenset({"$ref", "type", "properties", "required", "allOf"})
+_LEADING = frozenset({"$ref", "allOf", "anyOf", "oneOf"})
+"""Keywords that lead to other schemas of the same value."""
 _OF_OTHERS = frozenset(
     {
         *("items", "prefixItems", "contains", "minItems", "maxItems", "uniqueItems"),
@@ -147,17 +150,16 @@ def _is_null(schema: Schema) -> bool:
     return schema.get("type") == "null" or schema.get("enum") == [None]
 
 
-def _parts(schema: Schema, schemas: Schemas) -> Iterator[Schema]:
+def _parts(schema: Schema, schemas: Schemas) -> list[Schema]:
     """A schema and those that hold with it: of references, an `allOf` or an only choice."""
-    waiting, seen = [schema], set[int]()
-    while waiting:
-        part = waiting.pop()
-        if id(part) not in seen:
-            seen.add(id(part))
-            yield part
-            waiting += part.get("allOf", ())
-            waiting += filter(None, [_only_choice(part)])
-            waiting += [schemas.shared(part["$ref"])] if "$ref" in part else []
+    parts, known = [schema], {id(schema)}
+    for part in parts:
+        if not _LEADING.isdisjoint(part):
+            inner = [*part.get("allOf", ()), *filter(None, [_only_choice(part)])]
+            inner += [schemas.shared(part["$ref"])] if "$ref" in part else []
+            parts += [one for one in inner if id(one) not in known]
+            known |= {*map(id, inner)}
+    return parts
 
 
 def _holds_nothing(schema: Schema) -> bool:
@@ -207,6 +209,7 @@ def choose(content_types: Iterable[str]) -> str:
     return min(content_types, key=_rank, default="")
 
 
+@lru_cache
 def bare(content_type: str) -> str:
     """Remove the parameters of a content type."""
     return content_type.partition(";")[0].strip().lower()
@@ -249,7 +252,7 @@ def read_body(operation: Operation, schemas: Schemas) -> Body | None:
     listed = operation.node.child("requestBody")
     if listed.value is None:
         return None
-    node = references.follow_or_report(listed, "request body")
+    node = references.follow_or_report(listed, "a request body")
     if node is None:
         return None
     contents = references.members(node.child("content"))
@@ -258,7 +261,7 @@ def read_body(operation: Operation, schemas: Schemas) -> Body | None:
         references.findings.problem(what, node.place)
         return None
     content_type = choose(contents)
-    media = references.follow_or_report(contents[content_type], "content type")
+    media = references.follow_or_report(contents[content_type], "a content type")
     if media is None:
         return None
     schema = read_media(content_type, media, schemas)
@@ -267,7 +270,7 @@ def read_body(operation: Operation, schemas: Schemas) -> Body | None:
             said.get("style") or said.get("contentType"), said, references.findings
         )
         for name, listed in references.members(media.child("encoding")).items()
-        if (said := references.follow_or_report(listed, "encoding"))
+        if (said := references.follow_or_report(listed, "an encoding"))
     }
     return _body(content_type, schema, node, schemas, styles=styles)
 
@@ -277,10 +280,9 @@ def read_body_parameter(
 ) -> Body | None:
     """Read the body that a parameter of Swagger 2.0 describes."""
     schema = node.child("schema")
-    name = node.get("name")
+    name = str(node.get("name") or "body")
     read = schemas.read(schema) if schema.value is not None else {}
-    named = {"name": name} if isinstance(name, str) and name else {}
-    return _body(choose(content_types) or _JSON, read, node, schemas, **named)
+    return _body(choose(content_types) or _JSON, read, node, schemas, name=name)
 
 
 def _body(
@@ -337,36 +339,34 @@ class OperationSignature:
 
     def add(self, one: OperationParameter, suffix: str = "") -> str:
         """Add a parameter; return its name, which gets its place as a suffix if it is taken."""
-        name, number = one.property, 1
+        argument, number = one.argument, 1
+        name = argument.property
         while name in self._properties:
-            name = f"{one.property}_{suffix or one.place}"
+            name = f"{argument.property}_{suffix or argument.place}"
             name += f"_{number}" if number > 1 else ""
             number += 1
         self._properties[name] = one.schema
         if one.required:
             self._required.append(name)
-        self._arguments.append(
-            Argument(
-                property=name,
-                place=one.place,
-                name=one.name,
-                style=one.style,
-                explode=one.explode,
-            )
-        )
+        if name != argument.property:
+            argument = argument.model_copy(update={"property": name})
+        self._arguments.append(argument)
         return name
 
     def add_body(self, body: Body) -> None:
         """Add the properties of a body, or the whole body as one."""
         if body.flat is None:
-            whole = (body.name, body.place, "", body.schema, body.required)
-            self.add(OperationParameter(*whole), suffix="body")
+            argument = Argument(property=body.name, place=body.place)
+            whole = OperationParameter(argument, body.schema, body.required)
+            self.add(whole, suffix="body")
             return
-        flat, names = body.flat, dict[str, str]()
+        flat, place, names = body.flat, body.place, dict[str, str]()
         for name, schema in flat.properties.items():
-            styles = body.styles.get(name, ("", None))
-            part = OperationParameter(name, body.place, name, schema, False, *styles)
-            names[name] = self.add(part)
+            style, explode = body.styles.get(name, ("", None))
+            argument = Argument(
+                property=name, place=place, name=name, style=style, explode=explode
+            )
+            names[name] = self.add(OperationParameter(argument, schema, False))
         required = [names[name] for name in flat.required if name in names]
         if body.required:
             self._required += required

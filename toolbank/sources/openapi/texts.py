@@ -8,40 +8,36 @@ from functools import lru_cache
 
 _LINE, _PARAGRAPH = "\ue000", "\ue001"
 """Characters in private use that mark where a line and a paragraph begin."""
-_BLOCK = (_PARAGRAPH, _PARAGRAPH)
 _INLINE = (
     "a abbr b big center cite code del dfn em font i img ins kbd mark nobr q s samp small span "
-    "strike strong sub sup tt u var iframe script style svg"
+    "strike strong sub sup tbody tfoot thead tt u var wbr"
 )
-_BLOCKS = (
-    "blockquote details div dl section h1 h2 h3 h4 h5 h6 p ol ul pre important note"
-)
+_BLOCKS = "blockquote details div dl section h1 h2 h3 h4 h5 h6 hr p ol ul pre table important note"
 _TAGS = {
     **dict.fromkeys(_INLINE.split(), ("", "")),
-    **dict.fromkeys(_BLOCKS.split(), _BLOCK),
-    **dict.fromkeys(("dd", "dt", "summary"), (_LINE, "")),
-    "li": (f"{_LINE}- ", ""),
-}
-"""What is before the start and after the end of each element; AWS has `note`."""
-_MARKS = {
-    **dict.fromkeys(("table", "hr"), _BLOCK),
-    **dict.fromkeys(("tbody", "tfoot", "thead", "wbr"), ("", "")),
+    **dict.fromkeys(_BLOCKS.split(), (_PARAGRAPH, _PARAGRAPH)),
+    **dict.fromkeys(("dd", "dt", "summary", "tr"), (_LINE, "")),
     **dict.fromkeys(("td", "th"), ("", " | ")),
     "br": (_LINE, _LINE),
-    "tr": (_LINE, ""),
+    "li": (f"{_LINE}- ", ""),
 }
-"""What is in place of the start and end of elements that hold no text of their own."""
-_NO_END = {"dd", "dt", "li", "p"}
-_DROPPED = ["iframe", "script", "style", "svg"]
+"""What is in place of the start and end of each element; AWS has `note`."""
+_TABLE = ("table", "tbody", "td", "tfoot", "th", "thead", "tr")
+_NO_END = {"br", "dd", "dt", "hr", "li", "p", "wbr", *_TABLE}
+"""Elements that are HTML also where no end follows."""
+_DROPPED = "iframe|script|style|svg"
 _ENTITY = r"&(?:#\d{1,7}|#x[0-9a-f]{1,6}|[a-z]\w{1,30});"
-_HTML = re.compile(rf"</?(?:{'|'.join(_TAGS | _MARKS)})[\s/>]|<!--|{_ENTITY}", re.I)
+_HTML = re.compile(rf"</?(?:{'|'.join(_TAGS)}|{_DROPPED})[\s/>]|<!--|{_ENTITY}", re.I)
 _MARKUP = re.compile(
-    r"</?([a-z][a-z0-9]*)(?=[\s/>])(?:[^<>\"']|\"[^\"]*\"|'[^']*')*+>"
+    r"<!--(?:[^<-]++|-(?!->)|<(?!!--))*+-->"
+    rf"|<(?P<dropped>{_DROPPED})(?=[\s/>])(?:[^<]++|<(?!/?(?P=dropped)[\s/>]))*+</(?P=dropped)\s*>"
+    r"|</?(?P<name>[a-z][a-z0-9]*)(?=[\s/>])(?:[^<>\"']|\"[^\"]*\"|'[^']*')*+>"
     r"|`(?<!``)(?P<more>``++)[\s\S]*?(?<!`)`(?P=more)(?!`)"  # a block of code
     r"|`(?<!``)`(?!`)(?:.|\n(?!\n))+?``(?!`)|`(?<!``)(?:[^`\n]|\n(?!\n))+`"
-    rf"|<|&(?!{_ENTITY[1:]})",
+    rf"|{_ENTITY}",
     re.I,
 )
+_ALT = re.compile(r"""\salt\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""", re.I)
 _LINK = re.compile(r"<a\s|<a>[^\s<>]+</a>")
 _ENDS = re.compile(r"</([a-z]\w*)")
 _ITEM = re.compile(rf"({_LINE}- )[\s{_PARAGRAPH}]+")
@@ -66,35 +62,28 @@ def plain_text(value: object) -> str:
 
 @lru_cache(maxsize=4096)
 def _convert(text: str) -> str:
-    from selectolax.lexbor import LexborHTMLParser
-
-    lower, end_of_comments = text.lower(), text.rfind("-->") + 2
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    lower = text.lower()
     ended = {*_ENDS.findall(lower)}
     if not _LINK.search(lower):
         ended.discard("a")
 
-    def escape(found: re.Match[str]) -> str:
-        """Escape what is no HTML, such as a placeholder: a tag that is never closed."""
-        said, name = found[0], found[1]
-        if name is None:
-            is_comment = text.startswith("<!--", found.start(), end_of_comments)
-            return said if is_comment else html.escape(said, quote=False)
-        name = name.lower()
-        if name in _MARKS:
-            return _MARKS[name][said[1] == "/"]
-        is_image = name == "img" and " " in said
-        if name in _TAGS and (name in ended or name in _NO_END or is_image):
-            before, after = _TAGS[name]
-            return f"{said}{after}" if said[1] == "/" else f"{before}{said}"
-        return html.escape(said, quote=False)
+    def replace(found: re.Match[str]) -> str:
+        """What is no HTML stays, such as a placeholder: a tag that is never closed."""
+        said, name = found[0], (found["name"] or "").lower()
+        if said[0] == "&":
+            return html.unescape(said)
+        if not name:
+            return said if said[0] == "`" else ""
+        if name == "img" and " " in said:
+            alt = _ALT.search(said)
+            return html.unescape("".join(filter(None, alt.groups()))) if alt else ""
+        if name in _TAGS and (name in ended or name in _NO_END):
+            return _TAGS[name][said[1] == "/"]
+        return said
 
-    tree = LexborHTMLParser(f"<body>{_MARKUP.sub(escape, text)}")
-    if not ended.isdisjoint(_DROPPED):
-        tree.strip_tags(_DROPPED)
-    for image in tree.css("img") if "<img" in text else ():
-        image.replace_with(image.attributes.get("alt") or "")
-    plain = tree.body.text(deep=True) if tree.body else ""
-    before, *rest = _BREAK.split(_ITEM.sub(r"\1", plain))
+    plain = _ITEM.sub(r"\1", _MARKUP.sub(replace, text))
+    before, *rest = _BREAK.split(plain)
     lines = [before.rstrip()]
     for said, words in zip(rest[::2], rest[1::2], strict=True):
         is_wide = _PARAGRAPH in said or "\n\n" in said or said.count(_LINE) > 1

@@ -226,6 +226,13 @@ class Translation:
         self._refs = outer
         return schema
 
+    def translate_shared(self, node: Node) -> Schema:
+        """Translate a schema that others refer to, and may map a value to."""
+        schema = self.translate(node)
+        if node.get("allOf") and not node.get("discriminator"):
+            self._name_own_choice(schema, node)
+        return schema
+
     def refs_of(self, schema: Schema) -> frozenset[str]:
         """Return the names that a schema of `translate` or `derive` refers to."""
         known = self._refs_of.get(id(schema))
@@ -275,8 +282,6 @@ class Translation:
                 schema |= self._schema(better)
         if "discriminator" in value:
             self._name_choices(schema, node)
-        elif "allOf" in value:
-            self._name_own_choice(schema, node)
         return join_keywords(schema, value)
 
     def _correct(self, key: str, item: Any, node: Node) -> Node | None:
@@ -286,7 +291,7 @@ class Translation:
             self._findings.flag(node, key)
             return node._replace(value={key: flag})
         if reference_of(item) is not None and self._may_follow():
-            found = self._references.follow_or_report(place, f"value of `{key}`")
+            found = self._references.follow_or_report(place, f"a value of `{key}`")
             above = found.pointer.rpartition("/")[0] if found else ""
             return found and Node({key: found.value}, found.document, above)
         self._refuse(key, item, node)
@@ -342,10 +347,11 @@ class Translation:
         found, known = [node], {node.key}
         for one in found:
             for part in one.child("allOf").elements():
+                if reference_of(part.value) is None or len(found) >= _MOST_BASES:
+                    continue
                 with suppress(UnresolvedError):
                     base = self._references.follow(part)
-                    is_new = base.key != part.key and base.key not in known
-                    if is_new and len(found) < _MOST_BASES:
+                    if base.key not in known:
                         known.add(base.key)
                         found.append(base)
         return found
