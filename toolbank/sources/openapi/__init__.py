@@ -26,9 +26,6 @@ def _read_tools(config: OpenApiSource, _: Path) -> ToolCollection:
         return read_description(config)
     finally:
         if was_enabled:
-            # Enabled again, it would look at all that was read: these are old objects.
-            gc.freeze()
-            gc.unfreeze()
             gc.enable()
 
 
