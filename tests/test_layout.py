@@ -127,11 +127,11 @@ def test_a_source_imports_from_no_other():
 
 # Most files and code lines of each package. Whoever needs more says in the commit what went for it.
 BUDGETS = {
-    "bank": (8, 1_630),
+    "bank": (8, 1_620),
     "commands": (21, 3_160),
     "config": (6, 650),
-    "datasets": (13, 1_670),
-    "encoders": (13, 1_810),
+    "datasets": (13, 1_630),
+    "encoders": (14, 1_820),
     "evaluation": (5, 690),
     "llm": (34, 5_730),
     "papers": (23, 2_980),
@@ -140,8 +140,8 @@ BUDGETS = {
     "requests": (28, 5_320),
     "retrievers": (32, 5_220),
     "run": (26, 4_570),
-    "search": (20, 3_410),
-    "sources": (61, 11_500),
+    "search": (20, 3_400),
+    "sources": (63, 11_420),
     "system": (18, 1_800),
     "testing": (5, 710),
     "training": (9, 1_040),
