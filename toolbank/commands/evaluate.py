@@ -11,10 +11,11 @@ import typer
 from pydantic import ValidationError
 
 from toolbank.bank.bank import Bank
+from toolbank.bank.profile import read_profile
 from toolbank.commands.options import AllOption, OverwriteOption, RunArgument, echo
 from toolbank.config.explain import first_problem
 from toolbank.evaluation import EvaluateConfig
-from toolbank.evaluation.sets import describe_labels, held_out_set
+from toolbank.evaluation.sets import describe_labels, make_test_sets
 from toolbank.evaluation.tables import format_details, format_notes, format_table
 from toolbank.run.assets import list_inputs, using_assets
 from toolbank.run.folder import RunFolder, open_run
@@ -63,9 +64,13 @@ def evaluate_run(
         except ValidationError as error:
             raise InputError(f"--{first_problem(error)}.") from error
         bank = Bank.load(folder.bank)
+        profiles = read_profile(folder.bank, bank)
         gone = [] if on else [one for one in recipe.evaluate.on if not one.is_file()]
         there = on or [one for one in recipe.evaluate.on if one not in gone]
-        sets = [*([] if on else [held_out_set(bank)]), *file_sets(bank, there)]
+        sets = [
+            *([] if on else make_test_sets(bank, profiles)),
+            *file_sets(bank, there),
+        ]
         figures, differences = evaluate_sets(recipe, folder, sets)
     if out is not None:
         text = json_text([asdict(figure) for figure in figures])

@@ -30,10 +30,9 @@ from toolbank.system.text import fill_template
 def select_split(bank: Bank, split: Split) -> list[LabelledQuery]:
     """Select the queries of a split with their merged labels, without excluded ones.
 
-    Queries without a split are for training, unless they were removed from it.
+    Queries without a split are for training, unless the bank was split.
     """
-    removed = {"withheld", "straddling", "removed"}
-    other = None if bank.info.keys() & removed else "train"
+    other = None if "splits" in bank.info else "train"
     return [
         apply_labels(query, bank.verified.get(query.id))
         for query in bank.queries

@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from toolbank.bank.files import write_asks
+from toolbank.bank.files import read_queries, write_asks
 from toolbank.bank.records import group_siblings
 from toolbank.config.assets import Asset, find_asset
 from toolbank.config.base import shape
 from toolbank.requests.asks.write import TEMPLATE, AskSet, AskStep, ask_for_tools
 from toolbank.run.catalogue import depends_on_catalogue, read_catalogue
+from toolbank.run.copies import copy_encoders, depends_on_copies, find_dropped_texts
 from toolbank.run.outlook import Outlook, find_asked
 from toolbank.run.stage import hash_file
 from toolbank.run.stages.asking import WritingStage
@@ -21,6 +22,7 @@ from toolbank.system.version import __version__
 
 if TYPE_CHECKING:
     from toolbank.bank.split import Catalogue
+    from toolbank.encoders.config import EncoderConfig
     from toolbank.llm.chat import Engine
     from toolbank.llm.journal import Journal
     from toolbank.llm.step import StepResult
@@ -32,9 +34,14 @@ class AsksStage(WritingStage):
     """Has asks written for the tools, into bank/asks.parquet; what became of each, asks.json."""
 
     kind = "asks"
-    needs = ("sources", "dataset")
     summary = "bank/asks.json"
     leaves = ("bank/asks.parquet", "bank/asks.json")
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The tools; and the requests, if copies of them are dropped."""
+        drops = self.recipe.profile.copies.drop
+        return ("sources", "dataset", *(["generate"] if drops else []))
 
     def depends(self) -> dict[str, Any]:
         """The tools, those that are withheld, the settings that shape asks, and the prompt."""
@@ -46,6 +53,7 @@ class AsksStage(WritingStage):
             "domain": self.recipe.domain_name,
             "prompts": [asset.sha256 for asset in self.assets()],
             "split": shape(self.recipe.split),
+            **self._depends_on_queries(),
             "seed": self.recipe.seed,
             **self.recipe.other_language,
             "toolbank": __version__,
@@ -98,10 +106,32 @@ class AsksStage(WritingStage):
     ) -> tuple[tuple[Path, ...], Sequence[str]]:
         """The asks, and what became of each."""
         asks, info = self.folder.bank / "asks.parquet", self.folder.path / self.summary
-        write_asks(asks, value.asks)
+        queries, texts = (
+            self.folder.bank / "queries.parquet",
+            [one.ask for one in value.asks],
+        )
+        copies = set[int]()
+        if self.recipe.profile.copies.drop:
+            copies = find_dropped_texts(self.recipe, texts, read_queries(queries))
+        kept = [one for place, one in enumerate(value.asks) if place not in copies]
+        write_asks(asks, kept)
+        content = {**value.content, **({"copies": len(copies)} if copies else {})}
         sha256 = {asks.name: sha256_file(asks)}
-        write_json(info, {**value.content, "calls": calls, "sha256": sha256})
-        return (asks, info), ()
+        write_json(info, {**content, "calls": calls, "sha256": sha256})
+        said = f"not used: {count(len(copies), 'ask')}, copies of other requests"
+        return (asks, info), (said,) if copies else ()
+
+    def _depends_on_queries(self) -> dict[str, Any]:
+        """The held-out requests, if copies of them are dropped."""
+        if not self.recipe.profile.copies.drop:
+            return {}
+        queries = hash_file(self.folder.bank / "queries.parquet")
+        return {"queries": queries, **depends_on_copies(self.recipe)}
+
+    @property
+    def encoders(self) -> tuple[EncoderConfig, ...]:
+        """The encoder that finds copies to drop, if there is one."""
+        return copy_encoders(self.recipe)
 
     def assets(self) -> tuple[Asset, ...]:
         """The prompt."""

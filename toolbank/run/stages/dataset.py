@@ -14,6 +14,7 @@ from toolbank.bank.records import Ask, Query, Tool
 from toolbank.bank.split import (
     Catalogue,
     find_held_out_tools,
+    format_splits,
     make_units,
     split_dataset,
 )
@@ -23,6 +24,12 @@ from toolbank.datasets import DATASETS
 from toolbank.datasets.kind import SPLIT_NAMES, DatasetKind, DatasetSettings
 from toolbank.requests.write.near_duplicates import find_across_splits
 from toolbank.run.advice import advise_on_size
+from toolbank.run.copies import (
+    copy_encoders,
+    depends_on_copies,
+    drop_copies,
+    find_dropped_texts,
+)
 from toolbank.run.forecast import format_paragraph
 from toolbank.run.stage import Outcome, Stage, has_grades, write_bank_info
 from toolbank.system.errors import InputError
@@ -31,6 +38,7 @@ from toolbank.system.numbers import count
 from toolbank.system.version import __version__
 
 if TYPE_CHECKING:
+    from toolbank.encoders.config import EncoderConfig
     from toolbank.retrievers.kind import RetrieverConfig
     from toolbank.run.folder import RunFolder
     from toolbank.run.outlook import Outlook
@@ -50,6 +58,7 @@ class DatasetStage(Stage):
             "files": _hash_files(config),
             "domain": self.recipe.domain_name,
             "split": shape(self.recipe.split),
+            **depends_on_copies(self.recipe),
             "seed": self.recipe.seed,
             "toolbank": __version__,
             # Then `verify` merges them with its grades.
@@ -59,7 +68,7 @@ class DatasetStage(Stage):
     def work(self) -> Outcome:
         """Read the dataset, and write the bank."""
         config = _config(self.recipe)
-        found = read_split(self.recipe)
+        found = read_split(self.recipe).without_copies(self.recipe)
         tools, queries, asks, labels = (
             self.folder.bank / f"{name}.parquet"
             for name in ("tools", "queries", "asks", "labels")
@@ -94,6 +103,11 @@ class DatasetStage(Stage):
                     "asks": len(found.asks),
                 },
                 "left_out": found.left_out,
+                **(
+                    {"copies": {"queries_left_out": found.copies}}
+                    if found.copies
+                    else {}
+                ),
             },
             splits=found.splits,
             withheld=found.withheld,
@@ -131,6 +145,11 @@ class DatasetStage(Stage):
         info = read_checked(self.folder.bank / "bank.json", dict[str, Any])
         return bool(info["splits"]["train"] or info["counts"].get("asks"))
 
+    @property
+    def encoders(self) -> tuple[EncoderConfig, ...]:
+        """The encoder that finds copies to drop, if there is one."""
+        return copy_encoders(self.recipe)
+
     def read_ahead(self) -> None:
         """Read and split the dataset."""
         read_split(self.recipe)
@@ -138,13 +157,15 @@ class DatasetStage(Stage):
     def plan(self, outlook: Outlook) -> Iterator[str]:
         """How many tools and queries it has, what of it is left out, and its splits."""
         read = read_split(self.recipe)
-        names = ("train", "validation", "test")
-        splits = ", ".join(f"{read.splits[name]:,} {name}" for name in names)
-        yield f"Dataset: {read.describe()}: {splits}"
+        splits = Counter(query.split for query in read.queries)
+        yield f"Dataset: {read.describe()}: {format_splits(splits)}"
         yield from (f"  {line}" for line in read.describe_left_out())
         size = len(read.tools), read.splits["test"]
         for line in advise_on_size(*size, outlook.recipe.evaluate):
             yield from format_paragraph("size", line)
+
+
+_SHOWN = 5
 
 
 @dataclass(frozen=True)
@@ -164,6 +185,35 @@ class SplitDataset:
     asks: Sequence[Ask]
     straddling: int = 0
     labels: Sequence[Label] = ()
+    copies: int = 0
+
+    def without_copies(self, recipe: Recipe) -> SplitDataset:
+        """Drop the train queries and asks that copy others, if the recipe says so.
+
+        Raises:
+            InputError: none is left to train on, or another set can't be read.
+        """
+        queries, copies = drop_copies(recipe, self.queries)
+        texts = [ask.ask for ask in self.asks]
+        copied = find_dropped_texts(recipe, texts, self.queries)
+        if copies and copies == self.splits["train"]:
+            raise InputError(
+                "profile.copies.drop: all train queries are copies of held-out ones or of "
+                "profile.copies.against. Remove `drop`, or repair the dataset."
+            )
+        left_out = dict(self.left_out)
+        if copied:
+            examples = [self.asks[place].tool for place in sorted(copied)][:_SHOWN]
+            found = {"count": len(copied), "examples": examples}
+            left_out["ask: a copy of another request"] = found
+        return replace(
+            self,
+            queries=queries,
+            splits=self.splits - Counter(train=copies),
+            left_out=left_out,
+            asks=[ask for place, ask in enumerate(self.asks) if place not in copied],
+            copies=copies,
+        )
 
     def describe(self) -> str:
         """How many tools, queries and asks there are."""
