@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
-import polars as pl
-from numpy.typing import NDArray
 
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query
+from toolbank.encoders import load_encoder
+from toolbank.encoders.config import EncoderConfig
 from toolbank.requests.judge.summary import read_sides
 from toolbank.requests.profile import CopiesConfig
-from toolbank.requests.quality.texts import content_words, words_of
 from toolbank.requests.write.near_duplicates import NearDuplicates, compared_words
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
-
-Embed = Callable[[Sequence[str]], NDArray[np.float32]]
-"""Gives the unit vectors [n, d] of n texts."""
+from toolbank.retrievers.lexical import LexicalIndex
 
 How = Literal["same", "jaccard", "cosine"]
 
@@ -29,7 +23,7 @@ _EXAMPLES = 10
 # Vectors are compared of texts whose sets of words have such a cosine, with so many others at most.
 # All 12 pairs with a cosine of vectors of 0.95 that were found without this limit are within it.
 _SHARED, _NEAREST = 0.6, 2
-_BLOCK = 256
+_BLOCK = 64
 _BATCH = 1024
 
 
@@ -103,7 +97,7 @@ def find_copies(
     texts: Sequence[str],
     others: Sequence[str],
     limits: CopiesConfig,
-    embed: Embed | None = None,
+    encoder: EncoderConfig | None = None,
 ) -> dict[int, list[Match]]:
     """Find for each text the similar ones among others, the most similar first; texts by place.
 
@@ -125,10 +119,10 @@ def find_copies(
             same = compared_words(text) == compared_words(folded_others[other])
             how: How = "same" if same else "jaccard"
             found.setdefault(place, []).append(Match(other, how, jaccard))
-    if embed is not None and limits.cosine is not None:
+    if encoder is not None and limits.cosine is not None:
         known = {(place, one.place) for place, many in found.items() for one in many}
         pairs = [pair for pair in _share_words(texts, others) if pair not in known]
-        for place, other, cosine in _compare_vectors(texts, others, pairs, embed):
+        for place, other, cosine in _compare_vectors(texts, others, pairs, encoder):
             if cosine >= limits.cosine:
                 found.setdefault(place, []).append(Match(other, "cosine", cosine))
     order = ("same", "jaccard", "cosine")
@@ -141,7 +135,7 @@ def count_copies(
     bank: Bank,
     limits: CopiesConfig,
     examples: Sequence[str] = (),
-    embed: Embed | None = None,
+    encoder: EncoderConfig | None = None,
 ) -> list[CopyCounts]:
     """Count the copies between the parts of a bank, and with other sets.
 
@@ -164,32 +158,34 @@ def count_copies(
             _texts(parts["test"]),
             {**learnt, "validation": parts["validation"]},
             limits,
-            embed,
+            encoder,
         ),
-        *_count("validation", _texts(parts["validation"]), learnt, limits, embed),
-        *_count("examples of the prompts", examples, parts, limits, embed),
+        *_count("validation", _texts(parts["validation"]), learnt, limits, encoder),
+        *_count("examples of the prompts", examples, parts, limits, encoder),
     ]
     for path in limits.against:
         others = [side.text for side in read_sides(path)]
-        counts += _count(path.resolve().name, others, parts, limits, embed)
+        counts += _count(path.resolve().name, others, parts, limits, encoder)
     return counts
 
 
 def find_dropped(
     texts: Sequence[str],
-    queries: Sequence[Query],
+    queries: Iterable[Query],
     limits: CopiesConfig,
-    embed: Embed | None = None,
-) -> set[int]:
-    """Find the places of texts that copy a held-out one of the queries, or one of `against`.
+    encoder: EncoderConfig | None,
+) -> list[int]:
+    """Find the places of texts to drop: copies of held-out queries, or of a set of `against`.
 
     Raises:
         InputError: as of `count_copies`.
     """
+    if not limits.drop:
+        return []
     others = [one.query for one in queries if one.split in ("test", "validation")]
     for path in limits.against:
         others += [side.text for side in read_sides(path)]
-    return set(find_copies(texts, others, limits, embed))
+    return [*find_copies(texts, others, limits, encoder)]
 
 
 def _texts(queries: Sequence[Query]) -> list[str]:
@@ -201,11 +197,11 @@ def _count(
     others: Sequence[str],
     parts: Mapping[str, Sequence[Query]],
     limits: CopiesConfig,
-    embed: Embed | None,
+    encoder: EncoderConfig | None,
 ) -> Iterator[CopyCounts]:
     """The copies in each part that has requests, of a set that has some."""
     queries = [query for part in parts.values() for query in part]
-    found = find_copies(_texts(queries), others, limits, embed) if others else {}
+    found = find_copies(_texts(queries), others, limits, encoder) if others else {}
     start = 0
     for of, part in parts.items():
         inside = {
@@ -242,9 +238,12 @@ def _compare_vectors(
     texts: Sequence[str],
     others: Sequence[str],
     pairs: Sequence[tuple[int, int]],
-    embed: Embed,
+    encoder: EncoderConfig,
 ) -> Iterator[tuple[int, int, float]]:
     """The cosine of the vectors of each pair of a text and another."""
+    if not pairs:
+        return
+    embed = load_encoder(encoder).encode_queries
     for start in range(0, len(pairs), _BATCH):
         part = pairs[start : start + _BATCH]
         first = embed([texts[place] for place, _ in part])
@@ -256,41 +255,16 @@ def _compare_vectors(
 def _share_words(
     texts: Sequence[str], others: Sequence[str]
 ) -> Iterator[tuple[int, int]]:
-    """The pairs whose sets of content words have a cosine of at least 0.6, two for a text."""
-    first, second = _make_incidence(texts, others)
-    turned = second.T.tocsr()
-    for start in range(0, first.shape[0], _BLOCK):
-        shared = (first[start : start + _BLOCK] @ turned).tocsr()
-        for row in range(shared.shape[0]):
-            inside = slice(shared.indptr[row], shared.indptr[row + 1])
-            near = np.flatnonzero(shared.data[inside] >= _SHARED)
-            places, scores = shared.indices[inside][near], shared.data[inside][near]
-            best = np.lexsort((places, -scores))[:_NEAREST]
-            yield from ((start + row, int(place)) for place in places[best])
-
-
-def _make_incidence(*lists: Sequence[str]) -> Iterator[csr_array]:
-    """A matrix [texts, words] for each list, with rows of length 1 over the same words."""
-    from scipy.sparse import csr_array
-
-    rows = pl.concat(
-        pl.DataFrame({"text": texts}, schema={"text": pl.String})
-        .with_row_index("row")
-        .select(
-            pl.lit(number).alias("list"),
-            "row",
-            word=content_words(words_of(pl.col("text"))),
-        )
-        .with_columns(weight=1 / pl.col("word").list.len().sqrt())
-        .explode("word")
-        .drop_nulls()
-        for number, texts in enumerate(lists)
-    ).with_columns(word=pl.col("word").rank("dense") - 1)
-    n_words = rows["word"].n_unique()
-    for number, texts in enumerate(lists):
-        own = rows.filter(pl.col("list") == number)
-        places = own["row"].to_numpy(), own["word"].to_numpy()
-        yield csr_array(
-            (own["weight"].to_numpy().astype(np.float32), places),
-            shape=(len(texts), n_words),
-        )
+    """The pairs of a text and another that share enough words, the best by BM25 first."""
+    index = LexicalIndex.of(others)
+    words = [set(compared_words(text)) for text in others]
+    most = min(_NEAREST, len(others))
+    for start in range(0, len(texts), _BLOCK):
+        scores = index.scores(texts[start : start + _BLOCK])
+        nearest = np.argpartition(-scores, most - 1, axis=1)[:, :most]
+        for place, row in enumerate(nearest.tolist(), start):
+            own = set(compared_words(texts[place]))
+            for other in row:
+                shared = len(own & words[other])
+                if shared and shared**2 >= _SHARED**2 * len(own) * len(words[other]):
+                    yield place, other

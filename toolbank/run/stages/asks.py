@@ -12,9 +12,8 @@ from toolbank.config.assets import Asset, find_asset
 from toolbank.config.base import shape
 from toolbank.requests.asks.write import TEMPLATE, AskSet, AskStep, ask_for_tools
 from toolbank.run.catalogue import depends_on_catalogue, read_catalogue
-from toolbank.run.copies import copy_encoders, depends_on_copies, find_dropped_texts
 from toolbank.run.outlook import Outlook, find_asked
-from toolbank.run.stage import hash_file
+from toolbank.run.stage import depends_on_copies, hash_file
 from toolbank.run.stages.asking import WritingStage
 from toolbank.system.files import sha256_file, write_json
 from toolbank.system.numbers import count
@@ -22,7 +21,6 @@ from toolbank.system.version import __version__
 
 if TYPE_CHECKING:
     from toolbank.bank.split import Catalogue
-    from toolbank.encoders.config import EncoderConfig
     from toolbank.llm.chat import Engine
     from toolbank.llm.journal import Journal
     from toolbank.llm.step import StepResult
@@ -53,7 +51,7 @@ class AsksStage(WritingStage):
             "domain": self.recipe.domain_name,
             "prompts": [asset.sha256 for asset in self.assets()],
             "split": shape(self.recipe.split),
-            **self._depends_on_queries(),
+            **depends_on_copies(self.recipe, self.folder.bank / "queries.parquet"),
             "seed": self.recipe.seed,
             **self.recipe.other_language,
             "toolbank": __version__,
@@ -106,32 +104,19 @@ class AsksStage(WritingStage):
     ) -> tuple[tuple[Path, ...], Sequence[str]]:
         """The asks, and what became of each."""
         asks, info = self.folder.bank / "asks.parquet", self.folder.path / self.summary
-        queries, texts = (
-            self.folder.bank / "queries.parquet",
-            [one.ask for one in value.asks],
-        )
-        copies = set[int]()
-        if self.recipe.profile.copies.drop:
-            copies = find_dropped_texts(self.recipe, texts, read_queries(queries))
-        kept = [one for place, one in enumerate(value.asks) if place not in copies]
+        kept, problems = list(value.asks), list[str]()
+        if (limits := self.recipe.profile.copies).drop:
+            from toolbank.requests.profile.copies import find_dropped
+
+            queries = read_queries(self.folder.bank / "queries.parquet")
+            texts, encoder = [ask.ask for ask in kept], self.recipe.plain_encoder
+            dropped = {*find_dropped(texts, queries, limits, encoder)}
+            kept = [ask for row, ask in enumerate(kept) if row not in dropped]
+            problems.append(f"copies, not used: {count(len(dropped), 'ask')}")
         write_asks(asks, kept)
-        content = {**value.content, **({"copies": len(copies)} if copies else {})}
         sha256 = {asks.name: sha256_file(asks)}
-        write_json(info, {**content, "calls": calls, "sha256": sha256})
-        said = f"not used: {count(len(copies), 'ask')}, copies of other requests"
-        return (asks, info), (said,) if copies else ()
-
-    def _depends_on_queries(self) -> dict[str, Any]:
-        """The held-out requests, if copies of them are dropped."""
-        if not self.recipe.profile.copies.drop:
-            return {}
-        queries = hash_file(self.folder.bank / "queries.parquet")
-        return {"queries": queries, **depends_on_copies(self.recipe)}
-
-    @property
-    def encoders(self) -> tuple[EncoderConfig, ...]:
-        """The encoder that finds copies to drop, if there is one."""
-        return copy_encoders(self.recipe)
+        write_json(info, {**value.content, "calls": calls, "sha256": sha256})
+        return (asks, info), problems
 
     def assets(self) -> tuple[Asset, ...]:
         """The prompt."""

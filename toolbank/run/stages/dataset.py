@@ -24,21 +24,21 @@ from toolbank.datasets import DATASETS
 from toolbank.datasets.kind import SPLIT_NAMES, DatasetKind, DatasetSettings
 from toolbank.requests.write.near_duplicates import find_across_splits
 from toolbank.run.advice import advise_on_size
-from toolbank.run.copies import (
-    copy_encoders,
+from toolbank.run.forecast import format_paragraph
+from toolbank.run.stage import (
+    Outcome,
+    Stage,
     depends_on_copies,
     drop_copies,
-    find_dropped_texts,
+    has_grades,
+    write_bank_info,
 )
-from toolbank.run.forecast import format_paragraph
-from toolbank.run.stage import Outcome, Stage, has_grades, write_bank_info
 from toolbank.system.errors import InputError
 from toolbank.system.files import sha256_file
 from toolbank.system.numbers import count
 from toolbank.system.version import __version__
 
 if TYPE_CHECKING:
-    from toolbank.encoders.config import EncoderConfig
     from toolbank.retrievers.kind import RetrieverConfig
     from toolbank.run.folder import RunFolder
     from toolbank.run.outlook import Outlook
@@ -68,7 +68,7 @@ class DatasetStage(Stage):
     def work(self) -> Outcome:
         """Read the dataset, and write the bank."""
         config = _config(self.recipe)
-        found = read_split(self.recipe).without_copies(self.recipe)
+        found = read_split(self.recipe, drops=self.recipe.profile.copies.drop)
         tools, queries, asks, labels = (
             self.folder.bank / f"{name}.parquet"
             for name in ("tools", "queries", "asks", "labels")
@@ -145,11 +145,6 @@ class DatasetStage(Stage):
         info = read_checked(self.folder.bank / "bank.json", dict[str, Any])
         return bool(info["splits"]["train"] or info["counts"].get("asks"))
 
-    @property
-    def encoders(self) -> tuple[EncoderConfig, ...]:
-        """The encoder that finds copies to drop, if there is one."""
-        return copy_encoders(self.recipe)
-
     def read_ahead(self) -> None:
         """Read and split the dataset."""
         read_split(self.recipe)
@@ -163,9 +158,6 @@ class DatasetStage(Stage):
         size = len(read.tools), read.splits["test"]
         for line in advise_on_size(*size, outlook.recipe.evaluate):
             yield from format_paragraph("size", line)
-
-
-_SHOWN = 5
 
 
 @dataclass(frozen=True)
@@ -187,34 +179,6 @@ class SplitDataset:
     labels: Sequence[Label] = ()
     copies: int = 0
 
-    def without_copies(self, recipe: Recipe) -> SplitDataset:
-        """Drop the train queries and asks that copy others, if the recipe says so.
-
-        Raises:
-            InputError: none is left to train on, or another set can't be read.
-        """
-        queries, copies = drop_copies(recipe, self.queries)
-        texts = [ask.ask for ask in self.asks]
-        copied = find_dropped_texts(recipe, texts, self.queries)
-        if copies and copies == self.splits["train"]:
-            raise InputError(
-                "profile.copies.drop: all train queries are copies of held-out ones or of "
-                "profile.copies.against. Remove `drop`, or repair the dataset."
-            )
-        left_out = dict(self.left_out)
-        if copied:
-            examples = [self.asks[place].tool for place in sorted(copied)][:_SHOWN]
-            found = {"count": len(copied), "examples": examples}
-            left_out["ask: a copy of another request"] = found
-        return replace(
-            self,
-            queries=queries,
-            splits=self.splits - Counter(train=copies),
-            left_out=left_out,
-            asks=[ask for place, ask in enumerate(self.asks) if place not in copied],
-            copies=copies,
-        )
-
     def describe(self) -> str:
         """How many tools, queries and asks there are."""
         parts = [
@@ -230,6 +194,9 @@ class SplitDataset:
             f"left out: {reason} ({found['count']:,})"
             for reason, found in self.left_out.items()
         ]
+        if self.copies:
+            copied = count(self.copies, "copy", "copies")
+            lines.append(f"in no split: {copied} of held-out or other requests")
         if self.straddling:
             queries = count(self.straddling, "query", "queries")
             lines.append(f"in no split: {queries} that would straddle two (split.by)")
@@ -241,8 +208,8 @@ class SplitDataset:
         return lines
 
 
-def read_split(recipe: Recipe) -> SplitDataset:
-    """Read a recipe's dataset, and split it.
+def read_split(recipe: Recipe, *, drops: bool = False) -> SplitDataset:
+    """Read a recipe's dataset, and split it; with `drops`, copies are found and not trained on.
 
     Raises:
         InputError: a file is missing or broken, withheld tools leave none to train on, or there
@@ -269,8 +236,17 @@ def read_split(recipe: Recipe) -> SplitDataset:
             "query: near-duplicate of one that is held out", queries[row].id
         )
         queries[row] = queries[row].model_copy(update={"split": None})
+    asks, copies = list(dataset.asks), 0
+    if drops:
+        from toolbank.requests.profile.copies import find_dropped
+
+        limits, encoder = recipe.profile.copies, recipe.plain_encoder
+        texts = [ask.ask for ask in asks]
+        for row in reversed(find_dropped(texts, queries, limits, encoder)):
+            dataset.left_out.add("ask: a copy of another request", asks.pop(row).tool)
+        queries, copies = drop_copies(recipe, queries)
     splits = Counter(query.split for query in queries)
-    splits[None] -= len(alike)
+    splits[None] -= len(alike) + copies
     held_out = set(withheld)
     if units and recipe.split.by != "set":
         held_out |= find_held_out_tools(queries, dataset.tools, units)
@@ -283,9 +259,10 @@ def read_split(recipe: Recipe) -> SplitDataset:
         splits,
         withheld,
         dataset.left_out.describe(),
-        [ask for ask in dataset.asks if ask.tool not in held_out],
+        [ask for ask in asks if ask.tool not in held_out],
         straddling=0 if withheld else splits[None],
         labels=dataset.labels,
+        copies=copies,
     )
     if withheld and not (splits["train"] or found.asks):
         raise InputError(

@@ -29,9 +29,13 @@ from toolbank.requests.write.write_step import (
 )
 from toolbank.run.advice import advise_before
 from toolbank.run.catalogue import depends_on_catalogue, read_catalogue
-from toolbank.run.copies import copy_encoders, depends_on_copies, drop_copies
 from toolbank.run.forecast import Forecast, History, format_paragraph
-from toolbank.run.stage import hash_file, write_bank_info
+from toolbank.run.stage import (
+    depends_on_copies,
+    drop_copies,
+    hash_file,
+    write_bank_info,
+)
 from toolbank.run.stages.asking import WritingStage
 from toolbank.system.errors import InputError
 from toolbank.system.files import read_json, write_json
@@ -261,8 +265,8 @@ class GenerateStage(WritingStage):
 
     @property
     def encoders(self) -> tuple[EncoderConfig, ...]:
-        """Those that compare queries, with candidate sets or each other."""
-        return self.recipe.generate.encoders + copy_encoders(self.recipe)
+        """Those that compare queries."""
+        return self.recipe.generate.encoders
 
     def assets(self) -> tuple[Asset, ...]:
         """The prompts and the examples in them."""

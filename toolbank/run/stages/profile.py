@@ -12,8 +12,8 @@ from toolbank.bank.profile import FILE, QueryProfile
 from toolbank.config.assets import Asset
 from toolbank.config.base import shape
 from toolbank.encoders.location import encoder_identity
+from toolbank.requests.judge.summary import find_files
 from toolbank.requests.write.prompts import find_examples, load_examples
-from toolbank.run.copies import find_other_files, make_embed
 from toolbank.run.stage import Outcome, Stage, bank_hashes, hash_file, label_hashes
 from toolbank.run.stages.generate import GenerateStage
 from toolbank.system.files import write_json
@@ -57,7 +57,7 @@ class ProfileStage(Stage):
             example.query
             for example in (load_examples(recipe.domain_name) if self.assets() else ())
         ]
-        sets = count_copies(bank, limits, examples, make_embed(recipe))
+        sets = count_copies(bank, limits, examples, encoder)
         label = encoder.label if encoder and limits.cosine is not None else ""
         copies = Copies(limits.jaccard, limits.cosine, label, sets)
         write_json(folder.copies, asdict(copies))
@@ -67,7 +67,8 @@ class ProfileStage(Stage):
 
     def files(self) -> tuple[Path, ...]:
         """The sets in which copies are looked for."""
-        return find_other_files(self.recipe)
+        places = self.recipe.profile.copies.against
+        return tuple(path for place in places for path in find_files(place))
 
     def assets(self) -> tuple[Asset, ...]:
         """The examples in the prompts, if a model reads them."""
