@@ -182,7 +182,7 @@ _PARTS = {
     "test-unseen-tools": "unseen-tools: no train request uses one of the tools.",
 }
 _AXES = {
-    "fits": "how many tools fit the request by its labels: needed ones and alternatives.",
+    "fits": "The number of tools that fit a request by its labels: needed ones and alternatives.",
     "wording": "tool-words: in words of the tools' names and summaries. outcome: in none of them. "
     "paraphrase: between.",
     "difficulty": "easy: BM25 or the plain encoder finds every needed tool in its top 10 by "
@@ -278,7 +278,8 @@ def _format_classes(
             for part, name in names.items()
             if sizes.get(part)
         ]
-        sentence = f"{of} by {axis}: R@{k} in percent. {_AXES[axis]}"
+        few = any(0 < sizes.get(part, 0) < FEWEST for part in names)
+        sentence = f"{of} by {axis}: R@{k} in percent. {_AXES[axis]}{few * f' {FEW}'}"
         if groups:
             yield _block(sentence, lay_out(retrievers, groups))
 

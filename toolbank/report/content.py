@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from toolbank.bank.bank import Bank
 from toolbank.bank.files import make_frame, read_frame
+from toolbank.bank.profile import QueryProfile, read_profile
 from toolbank.bank.records import AttemptRecord
 from toolbank.config.explain import check, read_checked
 from toolbank.config.yaml import parse_mapping
@@ -23,6 +24,7 @@ from toolbank.evaluation.figures import (
 from toolbank.llm.accounts import SearchCalls, StepCalls
 from toolbank.report.sections import Verification
 from toolbank.requests.judge.summary import CriterionSummary, LengthPart
+from toolbank.requests.profile.copies import Copies
 from toolbank.retrievers.calibration_fit import CalibrationRecord
 from toolbank.system.files import read_text
 from toolbank.system.secrets import without_credentials
@@ -118,6 +120,8 @@ class Content:
     figures: list[Figure]
     differences: list[Difference]
     labels: list[SetLabels]
+    profiles: Mapping[str, QueryProfile]
+    copies: Copies | None
     calibration: CalibrationRecord
     warnings: list[str]
     hits: Mapping[str, list[Found]]
@@ -171,6 +175,8 @@ def read_content(run: Path) -> Content:
         figures=figures,
         differences=_read(run / "comparisons.json", list[Difference], []),
         labels=_read(run / "labels.json", list[SetLabels], []),
+        profiles=read_profile(run / "bank", bank),
+        copies=_read(run / "copies.json", Copies, None),
         calibration=_read(
             run / "calibration.json", CalibrationRecord, CalibrationRecord()
         ),
