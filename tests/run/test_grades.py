@@ -15,7 +15,8 @@ from tests.commands.in_process import do, sets
 from tests.requests.verify.test_verify import shown
 from tests.servers.chat import Answer, ChatServer
 from tests.world import files_under, write_dataset, write_dataset_recipe, write_lines
-from toolbank.bank.bank import group_labels, load_bank, read_labels
+from toolbank.bank.bank import group_labels, read_labels
+from toolbank.bank.frames import load_bank
 from toolbank.datasets.published import PublishedConfig, read_published
 from toolbank.system.files import read_json, sha256_file, write_json
 

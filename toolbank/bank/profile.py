@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Iterable, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Literal, get_args
 
-from toolbank.bank.bank import Bank, QueryLabels, apply_labels
-from toolbank.bank.files import read_records
-from toolbank.bank.records import Query, Record
+from toolbank.bank.records import Record
 
 Fits = Literal["1", "2-3", "4+"]
 Wording = Literal["tool-words", "paraphrase", "outcome"]
@@ -22,8 +17,6 @@ AXES: Mapping[str, tuple[str, ...]] = {
     "difficulty": get_args(Difficulty),
 }
 """The classes of requests, by column."""
-
-FILE = "profile.parquet"
 
 
 class QueryProfile(Record):
@@ -51,36 +44,3 @@ class QueryProfile(Record):
     def classes(self) -> dict[str, str | None]:
         """Return the class of each axis."""
         return {axis: getattr(self, axis) for axis in AXES}
-
-
-def label_key(query: Query, verified: QueryLabels | None) -> str:
-    """Hash a request and its labels."""
-    tools = apply_labels(query, verified).tools
-    alternatives = verified.alternatives if verified else {}
-    content = json.dumps([query.query, tools, alternatives], sort_keys=True)
-    return hashlib.sha256(content.encode(errors="replace")).hexdigest()[:16]
-
-
-def read_profile(folder: Path, bank: Bank) -> dict[str, QueryProfile]:
-    """Read the profiles in a bank's folder by request id; those that are out of date are skipped.
-
-    Banks of earlier versions have none.
-
-    Raises:
-        InputError: the file is damaged.
-    """
-    path = folder / FILE
-    if not path.is_file():
-        return {}
-    keys = {q.id: label_key(q, bank.verified.get(q.id)) for q in bank.queries}
-    rows = read_records(path, QueryProfile)
-    return {row.id: row for row in rows if keys.get(row.id) == row.key}
-
-
-def count_classes(profiles: Iterable[QueryProfile]) -> dict[str, dict[str, int]]:
-    """Count requests by the classes of each axis."""
-    rows = [profile.classes() for profile in profiles]
-    return {
-        axis: {name: sum(row[axis] == name for row in rows) for name in names}
-        for axis, names in AXES.items()
-    }

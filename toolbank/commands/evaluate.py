@@ -11,7 +11,6 @@ import typer
 from pydantic import ValidationError
 
 from toolbank.bank.bank import Bank
-from toolbank.bank.profile import read_profile
 from toolbank.commands.options import AllOption, OverwriteOption, RunArgument, echo
 from toolbank.config.explain import first_problem
 from toolbank.evaluation import EvaluateConfig
@@ -64,11 +63,10 @@ def evaluate_run(
         except ValidationError as error:
             raise InputError(f"--{first_problem(error)}.") from error
         bank = Bank.load(folder.bank)
-        profiles = read_profile(folder.bank, bank)
         gone = [] if on else [one for one in recipe.evaluate.on if not one.is_file()]
         there = on or [one for one in recipe.evaluate.on if one not in gone]
         sets = [
-            *([] if on else make_test_sets(bank, profiles)),
+            *([] if on else make_test_sets(bank)),
             *file_sets(bank, there),
         ]
         figures, differences = evaluate_sets(recipe, folder, sets)

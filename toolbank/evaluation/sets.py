@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolbank.bank.bank import Bank, QueryLabels
-from toolbank.bank.profile import QueryProfile
 from toolbank.bank.records import Query, find_first_twins
 from toolbank.evaluation import CLASS_PARTS, SEEN_PARTS, VERIFIED
 from toolbank.evaluation.figures import SetLabels
@@ -157,17 +156,17 @@ def verified_set(bank: Bank) -> EvaluationSet | None:
     )
 
 
-def make_test_sets(
-    bank: Bank, profiles: Mapping[str, QueryProfile]
-) -> list[EvaluationSet]:
+def make_test_sets(bank: Bank) -> list[EvaluationSet]:
     """Make the sets of the test split: by first labels and, if there are any, by verified ones.
 
-    The last one also has a part for each class of the requests, as `profiles` has them by id.
+    The last one also has a part for each class of the requests, as far as they are known.
     """
     by_verified = verified_set(bank)
     sets = [held_out_set(bank), *([by_verified] if by_verified else [])]
     last = sets[-1]
-    classes = [profiles[one].classes() if one in profiles else {} for one in last.ids]
+    classes = [
+        bank.classes[one].classes() if one in bank.classes else {} for one in last.ids
+    ]
     parts = {
         part: np.array(
             [row for row, of in enumerate(classes) if of.get(axis) == name], np.int64

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from toolbank.bank.bank import Bank
-from toolbank.bank.profile import QueryProfile, count_classes
+from toolbank.bank.profile import AXES, QueryProfile
 from toolbank.evaluation import CLASS_PARTS
 from toolbank.evaluation.figures import Figure
 from toolbank.report.sections import count_splits
@@ -27,12 +27,11 @@ class ClassTable:
 
 def tabulate_classes(
     bank: Bank,
-    profiles: Mapping[str, QueryProfile],
     figures: Sequence[Figure],
     k: int | None,
 ) -> list[ClassTable]:
     """Make a table for every axis; none without profiles."""
-    queries = [query for query in bank.queries if query.id in profiles]
+    queries = [query for query in bank.queries if query.id in bank.classes]
     if not queries:
         return []
     inside = {"all": queries} | {
@@ -40,7 +39,7 @@ def tabulate_classes(
         for split in count_splits(queries)
     }
     counts = {
-        name: count_classes(profiles[query.id] for query in part)
+        name: _count([bank.classes[query.id] for query in part])
         for name, part in inside.items()
     }
     recall = {
@@ -56,3 +55,13 @@ def tabulate_classes(
         )
         for axis, names in CLASS_PARTS.items()
     ]
+
+
+def _count(profiles: Sequence[QueryProfile]) -> dict[str, dict[str, int]]:
+    """Count requests by the classes of each axis."""
+    return {
+        axis: {
+            name: sum(getattr(one, axis) == name for one in profiles) for name in names
+        }
+        for axis, names in AXES.items()
+    }

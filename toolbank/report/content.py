@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from toolbank.bank.bank import Bank
 from toolbank.bank.files import make_frame, read_frame
-from toolbank.bank.profile import QueryProfile, read_profile
 from toolbank.bank.records import AttemptRecord
 from toolbank.config.explain import check, read_checked
 from toolbank.config.yaml import parse_mapping
@@ -120,7 +119,6 @@ class Content:
     figures: list[Figure]
     differences: list[Difference]
     labels: list[SetLabels]
-    profiles: Mapping[str, QueryProfile]
     copies: Copies | None
     calibration: CalibrationRecord
     warnings: list[str]
@@ -175,7 +173,6 @@ def read_content(run: Path) -> Content:
         figures=figures,
         differences=_read(run / "comparisons.json", list[Difference], []),
         labels=_read(run / "labels.json", list[SetLabels], []),
-        profiles=read_profile(run / "bank", bank),
         copies=_read(run / "copies.json", Copies, None),
         calibration=_read(
             run / "calibration.json", CalibrationRecord, CalibrationRecord()

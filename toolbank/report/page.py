@@ -137,11 +137,9 @@ def describe_page(content: Content, config: ReportConfig) -> dict[str, Any]:
         "axis_end": widest(recall, f"Recall@{k}") if recall else 1.0,
         "differences": tabulate_differences(differences, k),
         "other_metrics": tabulate(figures, ["ndcg", "comp", "mrr"]),
-        "classes": tabulate_classes(bank, content.profiles, content.figures, k),
-        "n_profiled": len(content.profiles),
-        "by_verified": sum(
-            one.labels == "verified" for one in content.profiles.values()
-        ),
+        "classes": tabulate_classes(bank, content.figures, k),
+        "n_profiled": len(bank.classes),
+        "by_verified": sum(one.labels == "verified" for one in bank.classes.values()),
         "copies": content.copies,
         "copies_dropped": (bank.info.get("copies") or {}).get("queries_left_out", 0),
         "drops_copies": ((content.recipe.get("profile") or {}).get("copies") or {}).get(

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import polars as pl
 
-from toolbank.bank.bank import Bank, apply_labels
-from toolbank.bank.profile import Difficulty, Fits, QueryProfile, Wording, label_key
+from toolbank.bank.bank import Bank, apply_labels, label_key
+from toolbank.bank.profile import Difficulty, Fits, QueryProfile, Wording
 from toolbank.bank.records import Query
 from toolbank.encoders.config import EncoderConfig
 from toolbank.requests.quality.texts import (
@@ -62,6 +62,7 @@ def profile_bank(bank: Bank, encoder: EncoderConfig | None) -> Iterator[QueryPro
     if encoder is not None:
         dense = _rank(bank, DescriptionsConfig(encoder=encoder), fitting)
     rows = zip(
+        bank.queries,
         queries,
         verified,
         fitting,
@@ -70,12 +71,12 @@ def profile_bank(bank: Bank, encoder: EncoderConfig | None) -> Iterator[QueryPro
         dense,
         strict=True,
     )
-    for query, found, tools, (overlap, named), by_words, by_vectors in rows:
+    for original, query, found, tools, (overlap, named), by_words, by_vectors in rows:
         others = found.all_alternatives if found else ()
         names = {bank.index.get(name, name) for name in (*query.tools, *others)}
         yield QueryProfile(
             id=query.id,
-            key=label_key(query.model_copy(update={"tools": query.tools_first}), found),
+            key=label_key(original, found),
             labels="verified" if found and found.needed else "first",
             n_fits=len(names),
             fits=_class_fits(len(names)),

@@ -8,8 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from toolbank.bank.bank import Bank
-from toolbank.bank.profile import FILE, read_profile
+from toolbank.bank.bank import PROFILE, Bank
 from toolbank.bank.split import assign_splits
 from toolbank.config.base import shape
 from toolbank.datasets.jsonl import read_labelled
@@ -87,7 +86,7 @@ class EvaluateStage(Stage):
             "layout": _LAYOUT,
             "bank": bank_hashes(folder, recipe),
             **label_hashes(folder, recipe),
-            "profile": hash_file(folder.bank / FILE),
+            "profile": hash_file(folder.bank / PROFILE),
             "models": model_hashes(recipe, folder),
             "files": [files_read(config, recipe) for config in recipe.retrievers],
             "config": shape(recipe.evaluate),
@@ -107,8 +106,7 @@ class EvaluateStage(Stage):
         """Search with every retriever, and write what is found and the figures."""
         recipe, folder = self.recipe, self.folder
         bank = Bank.load(folder.bank)
-        profiles = read_profile(folder.bank, bank)
-        sets = [*make_test_sets(bank, profiles), *file_sets(bank, recipe.evaluate.on)]
+        sets = [*make_test_sets(bank), *file_sets(bank, recipe.evaluate.on)]
         requests = choose_calibration_requests(bank, recipe.evaluate.on)
         validation = make_set("validation", bank, bank.split("validation"))
         found: list[list[Measured]] = []

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from toolbank.bank.bank import Bank
+from toolbank.bank.bank import PROFILE, Bank
 from toolbank.bank.files import write_records
-from toolbank.bank.profile import FILE, QueryProfile
+from toolbank.bank.profile import AXES, QueryProfile
 from toolbank.config.assets import Asset
 from toolbank.config.base import shape
 from toolbank.encoders.location import encoder_identity
@@ -22,6 +24,13 @@ from toolbank.system.version import __version__
 
 if TYPE_CHECKING:
     from toolbank.encoders.config import EncoderConfig
+
+
+def describe_classes(axis: str, profiles: Sequence[QueryProfile]) -> str:
+    """Describe the classes of an axis, such as "wording: tool-words 15 %, outcome 40 %"."""
+    numbers = Counter(getattr(one, axis) for one in profiles)
+    parts = (f"{one} {100 * numbers[one] / len(profiles):.0f} %" for one in AXES[axis])
+    return f"{axis}: {', '.join(parts)}"
 
 
 class ProfileStage(Stage):
@@ -51,8 +60,8 @@ class ProfileStage(Stage):
         recipe, folder = self.recipe, self.folder
         bank, limits = Bank.load(folder.bank), recipe.profile.copies
         encoder = recipe.plain_encoder
-        rows = profile_bank(bank, encoder)
-        write_records(folder.bank / FILE, QueryProfile, rows)
+        rows = list(profile_bank(bank, encoder))
+        write_records(folder.bank / PROFILE, QueryProfile, rows)
         examples = [
             example.query
             for example in (load_examples(recipe.domain_name) if self.assets() else ())
@@ -61,9 +70,12 @@ class ProfileStage(Stage):
         label = encoder.label if encoder and limits.cosine is not None else ""
         copies = Copies(limits.jaccard, limits.cosine, label, sets)
         write_json(folder.copies, asdict(copies))
-        files = folder.bank / FILE, folder.copies
-        found = tuple(one.describe() for one in sets if one.total)
-        return Outcome(count(len(bank.queries), "request"), files, problems=found)
+        files = folder.bank / PROFILE, folder.copies
+        found = (
+            *(describe_classes(axis, rows) for axis in AXES if rows),
+            *(one.describe() for one in sets if one.total),
+        )
+        return Outcome(count(len(rows), "request"), files, problems=found)
 
     def files(self) -> tuple[Path, ...]:
         """The sets in which copies are looked for."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolbank.bank.profile import FILE
+from toolbank.bank.bank import PROFILE
 from toolbank.run.folder import hash_tree
 from toolbank.run.stage import (
     Outcome,
@@ -39,7 +39,7 @@ class ReportStage(Stage):
             ),
             "metrics": hash_file(folder.metrics),
             "labels": hash_file(folder.labels),
-            "profile": [hash_file(folder.bank / FILE), hash_file(folder.copies)],
+            "profile": [hash_file(folder.bank / PROFILE), hash_file(folder.copies)],
             "calibration": hash_file(folder.calibration),
             **(
                 {"warnings": hash_file(folder.warnings)}
