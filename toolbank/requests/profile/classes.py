@@ -30,7 +30,7 @@ DEPTH = 100
 SAID = 0.2
 """The overlap with its tools from which a request is in the tools' words."""
 
-# A word counts by its first letters, so that "sorted" is "sort".
+# A word counts by its first letters, so that "rotation" is "rotate".
 _STEM = 5
 
 
@@ -152,9 +152,9 @@ def measure_wording(bank: Bank, queries: Sequence[Query]) -> list[tuple[float, f
         )
         .group_by("row")
         .agg(pl.col("overlap").mean(), pl.col("named").cast(pl.Float64).mean())
-        .sort("row")
-        .fill_null(0.0)
     )
+    found = rows.select("row").join(found, on="row", how="left", maintain_order="left")
+    found = found.fill_null(0.0)
     return list(zip(found["overlap"], found["named"], strict=True))
 
 
