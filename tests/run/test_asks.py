@@ -68,11 +68,11 @@ def test_removed_asks_are_no_longer_trained_on(recipe, server, out, capsys):
     run_recipe(recipe(), out)
     without = run_recipe(recipe("asks=null"), out)
     assert "asks.parquet" in capsys.readouterr().err
-    assert without.did == ("retrievers/bm25", "evaluate", "report")
+    assert without.did == ("profile", "retrievers/bm25", "evaluate", "report")
     assert Bank.load(out / "bank").asks == ()
     calls = len(server.calls)
     again = run_recipe(recipe(), out)
-    assert again.did == ("asks", "retrievers/bm25", "evaluate", "report")
+    assert again.did == ("asks", "profile", "retrievers/bm25", "evaluate", "report")
     assert len(Bank.load(out / "bank").asks) == 4 * len(tools_of(out))
     assert len(server.calls) == calls
 

@@ -59,7 +59,7 @@ def check_refused(recipe, out, told):
 
 def test_it_is_split_evaluated_and_reported(recipe, tmp_path):
     result = run(recipe, tmp_path / "out")
-    assert result.did == ("dataset", "retrievers/bm25", "evaluate", "report")
+    assert result.did == ("dataset", "profile", "retrievers/bm25", "evaluate", "report")
     bank = Bank.load(result.folder.bank)
     assert (len(bank.tools), len(bank.queries)) == (5, 40)
     info = bank.info
