@@ -371,6 +371,7 @@ def test_checks_still_count_in_a_recipe_without_verify(tmp_path, is_earlier):
 
 def test_labels_of_an_earlier_state_are_neither_published_nor_exported(user):
     user.person("ann", {"q0": [TOOLS[1]], "q3": []})
+    user.do("run", "runs/mine")
     user.do("publish", "runs/mine", "--to", "out")
     stamps = read_json(user.run / "stages.json")
     changed = {**stamps["verify"], "key": "of version 0.7.0"}
