@@ -43,7 +43,7 @@ def asked(server):
 def test_asks_come_between_queries_and_retrievers(recipe, server, out):
     result = run_recipe(recipe(), out)
     kinds = [stage.partition("/")[0] for stage in result.did]
-    stages = "sources generate asks judge retrievers evaluate report"
+    stages = "sources generate asks judge profile retrievers evaluate report"
     assert kinds == stages.split()
     asks = Bank.load(out / "bank").asks
     expected = [(tool, kind) for tool in tools_of(out) for kind in asks_for(tool)]

@@ -39,7 +39,13 @@ def theirs(tmp_path):
 def test_asks_that_come_with_a_dataset_are_trained_on(theirs, out, tmp_path):
     assert "3 tools, 4 queries, 3 asks" in describe_plan(theirs(), out)
     result = run_recipe(theirs(), out)
-    assert result.did == ("dataset", "retrievers/words", "evaluate", "report")
+    assert result.did == (
+        "dataset",
+        "profile",
+        "retrievers/words",
+        "evaluate",
+        "report",
+    )
     bank = Bank.load(out / "bank")
     assert [(one.tool, one.ask) for one in bank.asks] == [
         (ask["tool"], ask["ask"]) for ask in ASKS

@@ -23,6 +23,8 @@ CLASS_PARTS = {
 }
 """Parts of the test split by the classes of requests: their classes, by axis and name."""
 
+CLASS_NAMES = frozenset(chain(*CLASS_PARTS.values()))
+
 TEST_PARTS = (*SEEN_PARTS, *chain(*CLASS_PARTS.values()))
 """Parts of the test split that are evaluated apart."""
 

@@ -8,14 +8,13 @@ import shlex
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
-from itertools import chain
 from random import Random
 from typing import Any
 
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Ask, Tool, find_first_twins
 from toolbank.config.yaml import dump_mapping
-from toolbank.evaluation import CLASS_PARTS, main_k
+from toolbank.evaluation import CLASS_NAMES, main_k
 from toolbank.evaluation.figures import FEWEST, Difference
 from toolbank.llm.engines import load_writer
 from toolbank.report import ReportConfig
@@ -105,9 +104,8 @@ def describe_page(content: Content, config: ReportConfig) -> dict[str, Any]:
     quality = measure_quality(bank, content.seed)
     entries = _list_tools(bank)
     k = main_k(figure.k for figure in content.figures)
-    of_classes = {*chain(*CLASS_PARTS.values())}
-    figures = [one for one in content.figures if one.set not in of_classes]
-    differences = [one for one in content.differences if one.set not in of_classes]
+    figures = [one for one in content.figures if one.set not in CLASS_NAMES]
+    differences = [one for one in content.differences if one.set not in CLASS_NAMES]
     shown = [one for one in figures if one.metric != "recall_or_twin" or one.k == k]
     recall = tabulate(shown, ["recall", "recall_or_twin"])
     # Planners are trained after the page is written, and their settings may change until then.

@@ -12,6 +12,7 @@ from toolbank.bank.bank import PROFILE, Bank
 from toolbank.bank.split import assign_splits
 from toolbank.config.base import shape
 from toolbank.datasets.jsonl import read_labelled
+from toolbank.evaluation import CLASS_NAMES
 from toolbank.evaluation.evaluate import (
     Measured,
     compare,
@@ -139,6 +140,7 @@ class EvaluateStage(Stage):
             f"{name} ({len(rows)})"
             for evaluated in sets
             for name, rows in evaluated.selections().items()
+            if name not in CLASS_NAMES
         )
         return Outcome(sizes, tuple(files))
 
