@@ -58,7 +58,7 @@ def test_asks_that_come_with_a_dataset_are_trained_on(theirs, out, tmp_path):
     others = [{**ask, "ask": "take it to the attic"} for ask in ASKS[:2]]
     write_lines(tmp_path / "data/asks.jsonl", others)
     again = run_recipe(theirs(), out)
-    assert again.did == ("dataset", "retrievers/words", "evaluate", "report")
+    assert again.did == ("dataset", "profile", "retrievers/words", "evaluate", "report")
     assert len(Bank.load(out / "bank").asks) == 2
 
 

@@ -131,7 +131,9 @@ def test_search_takes_the_best_on_validation_if_not_told(recipe, tmp_path):
 def test_it_makes_no_bank(recipe, tmp_path):
     out = tmp_path / "out"
     for stage in ("generate", "judge"):
-        with pytest.raises(InputError, match=rf"no stage {stage}.*dataset, retrievers"):
+        with pytest.raises(
+            InputError, match=rf"no stage {stage}.*dataset, profile, retrievers"
+        ):
             run(recipe, out, until=stage)
     with pytest.raises(InputError, match=r"no stage dataset.*sources, generate"):
         run("quickstart", out, until="dataset")
