@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 from toolbank.system.version import __version__
 
 if TYPE_CHECKING:
-    from toolbank.bank.bank import Bank, BankFrames, load_bank
+    from toolbank.bank.bank import Bank
+    from toolbank.bank.frames import BankFrames, load_bank
     from toolbank.bank.records import Ask, Query, Tool
     from toolbank.run.recipe import load_recipe
     from toolbank.run.run import run_recipe
@@ -44,7 +45,7 @@ __all__ = [
 _HOMES = {
     "Ask": "bank.records",
     "Bank": "bank.bank",
-    "BankFrames": "bank.bank",
+    "BankFrames": "bank.frames",
     "Finder": "search.finder",
     "Hit": "search.finder",
     "InputError": "system.errors",
@@ -52,7 +53,7 @@ _HOMES = {
     "Tool": "bank.records",
     "ToolbankError": "system.errors",
     "load": "search.run_search",
-    "load_bank": "bank.bank",
+    "load_bank": "bank.frames",
     "load_recipe": "run.recipe",
     "run_recipe": "run.run",
 }

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from tests.small_disk import small_disk
-from toolbank.bank.bank import Bank, Label, load_bank, read_labels
+from toolbank.bank.bank import Bank, Label, read_labels
 from toolbank.bank.files import (
     read_attempt,
     read_attempts,
@@ -21,6 +21,7 @@ from toolbank.bank.files import (
     write_queries,
     write_tools,
 )
+from toolbank.bank.frames import load_bank
 from toolbank.bank.records import (
     Argument,
     Ask,

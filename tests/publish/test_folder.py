@@ -18,8 +18,9 @@ from tests.commands.in_process import do
 from tests.publish.runs import BANK, QUERIES, TOOLS, make_run
 from tests.tiny_models import tiny_encoder
 from tests.world import files_under
-from toolbank.bank.bank import Label
+from toolbank.bank.bank import PROFILE, Label
 from toolbank.bank.files import write_records
+from toolbank.bank.profile import QueryProfile
 from toolbank.datasets import find_format
 from toolbank.datasets.published import PublishedConfig, read_published
 from toolbank.publish.data import write_qrels
@@ -338,8 +339,9 @@ def test_verified_labels_of_this_bank_are_published_complete_or_not(tmp_path):
 def test_the_card_tells_what_was_measured(tmp_path):
     run = make_run(tmp_path / "run")
     write_json(run.quality, measure_quality(BANK, 0).as_json())
-    for path in (run.metrics, run.labels, run.calibration):
+    for path in (run.metrics, run.labels, run.calibration, run.copies):
         write_json(path, [])
+    write_records(run.bank / PROFILE, QueryProfile, ())
     write_json(run.judge, {})
     run.hits.mkdir()
     run.stamp("report", key_of(run, "report"), [run.quality], complete=True)

@@ -21,7 +21,7 @@ def test_a_bare_bank_is_enough(run):
     Bank(make_bank().tools, (), {}).save(run / "bank")
     html = write(run)
     assert "No requests yet over 5 tools" in text_of(html, ".standfirst")
-    assert len(parse(html).css(".missing")) == 7
+    assert len(parse(html).css(".missing")) == 8
     Bank((), (), {}).save(run / "bank")
     assert "0 tools" in text_of(write(run), ".standfirst")
 

@@ -43,7 +43,7 @@ def asked(server):
 def test_asks_come_between_queries_and_retrievers(recipe, server, out):
     result = run_recipe(recipe(), out)
     kinds = [stage.partition("/")[0] for stage in result.did]
-    stages = "sources generate asks judge retrievers evaluate report"
+    stages = "sources generate asks judge profile retrievers evaluate report"
     assert kinds == stages.split()
     asks = Bank.load(out / "bank").asks
     expected = [(tool, kind) for tool in tools_of(out) for kind in asks_for(tool)]
@@ -68,11 +68,11 @@ def test_removed_asks_are_no_longer_trained_on(recipe, server, out, capsys):
     run_recipe(recipe(), out)
     without = run_recipe(recipe("asks=null"), out)
     assert "asks.parquet" in capsys.readouterr().err
-    assert without.did == ("retrievers/bm25", "evaluate", "report")
+    assert without.did == ("profile", "retrievers/bm25", "evaluate", "report")
     assert Bank.load(out / "bank").asks == ()
     calls = len(server.calls)
     again = run_recipe(recipe(), out)
-    assert again.did == ("asks", "retrievers/bm25", "evaluate", "report")
+    assert again.did == ("asks", "profile", "retrievers/bm25", "evaluate", "report")
     assert len(Bank.load(out / "bank").asks) == 4 * len(tools_of(out))
     assert len(server.calls) == calls
 

@@ -39,7 +39,13 @@ def theirs(tmp_path):
 def test_asks_that_come_with_a_dataset_are_trained_on(theirs, out, tmp_path):
     assert "3 tools, 4 queries, 3 asks" in describe_plan(theirs(), out)
     result = run_recipe(theirs(), out)
-    assert result.did == ("dataset", "retrievers/words", "evaluate", "report")
+    assert result.did == (
+        "dataset",
+        "profile",
+        "retrievers/words",
+        "evaluate",
+        "report",
+    )
     bank = Bank.load(out / "bank")
     assert [(one.tool, one.ask) for one in bank.asks] == [
         (ask["tool"], ask["ask"]) for ask in ASKS
@@ -52,7 +58,7 @@ def test_asks_that_come_with_a_dataset_are_trained_on(theirs, out, tmp_path):
     others = [{**ask, "ask": "take it to the attic"} for ask in ASKS[:2]]
     write_lines(tmp_path / "data/asks.jsonl", others)
     again = run_recipe(theirs(), out)
-    assert again.did == ("dataset", "retrievers/words", "evaluate", "report")
+    assert again.did == ("dataset", "profile", "retrievers/words", "evaluate", "report")
     assert len(Bank.load(out / "bank").asks) == 2
 
 

@@ -59,7 +59,7 @@ def check_refused(recipe, out, told):
 
 def test_it_is_split_evaluated_and_reported(recipe, tmp_path):
     result = run(recipe, tmp_path / "out")
-    assert result.did == ("dataset", "retrievers/bm25", "evaluate", "report")
+    assert result.did == ("dataset", "profile", "retrievers/bm25", "evaluate", "report")
     bank = Bank.load(result.folder.bank)
     assert (len(bank.tools), len(bank.queries)) == (5, 40)
     info = bank.info
@@ -131,7 +131,9 @@ def test_search_takes_the_best_on_validation_if_not_told(recipe, tmp_path):
 def test_it_makes_no_bank(recipe, tmp_path):
     out = tmp_path / "out"
     for stage in ("generate", "judge"):
-        with pytest.raises(InputError, match=rf"no stage {stage}.*dataset, retrievers"):
+        with pytest.raises(
+            InputError, match=rf"no stage {stage}.*dataset, profile, retrievers"
+        ):
             run(recipe, out, until=stage)
     with pytest.raises(InputError, match=r"no stage dataset.*sources, generate"):
         run("quickstart", out, until="dataset")

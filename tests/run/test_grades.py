@@ -15,7 +15,8 @@ from tests.commands.in_process import do, sets
 from tests.requests.verify.test_verify import shown
 from tests.servers.chat import Answer, ChatServer
 from tests.world import files_under, write_dataset, write_dataset_recipe, write_lines
-from toolbank.bank.bank import group_labels, load_bank, read_labels
+from toolbank.bank.bank import group_labels, read_labels
+from toolbank.bank.frames import load_bank
 from toolbank.datasets.published import PublishedConfig, read_published
 from toolbank.system.files import read_json, sha256_file, write_json
 
@@ -370,6 +371,7 @@ def test_checks_still_count_in_a_recipe_without_verify(tmp_path, is_earlier):
 
 def test_labels_of_an_earlier_state_are_neither_published_nor_exported(user):
     user.person("ann", {"q0": [TOOLS[1]], "q3": []})
+    user.do("run", "runs/mine")
     user.do("publish", "runs/mine", "--to", "out")
     stamps = read_json(user.run / "stages.json")
     changed = {**stamps["verify"], "key": "of version 0.7.0"}

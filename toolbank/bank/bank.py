@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -13,9 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from pydantic import ConfigDict, Field
 
 from toolbank.bank.files import (
-    make_frame,
     read_asks,
-    read_frame,
     read_queries,
     read_records,
     read_tools,
@@ -23,16 +23,18 @@ from toolbank.bank.files import (
     write_records,
     write_tools,
 )
-from toolbank.bank.records import Ask, AttemptRecord, Query, Record, Split, Tool
+from toolbank.bank.profile import QueryProfile
+from toolbank.bank.records import Ask, Query, Record, Split, Tool
 from toolbank.config.explain import read_checked
-from toolbank.system.errors import InputError
-from toolbank.system.extras import naming_extras
-from toolbank.system.files import read_json, write_json
+from toolbank.system.files import write_json
 from toolbank.system.numbers import count
 
 if TYPE_CHECKING:
-    import polars as pl
+    pass
 
+
+PROFILE = "profile.parquet"
+"""The file of profiles in a bank's folder."""
 
 Labels = Literal["verified", "first"]
 """Which labels of a query count if it has verified ones."""
@@ -100,16 +102,47 @@ def group_labels(labels: Iterable[Label]) -> Mapping[str, QueryLabels]:
 
 
 class LabelledQuery(Query):
-    """A query with merged labels: `tools` are the merged ones, `tools_first` the original ones."""
+    """A query with merged labels: `tools` are the merged ones, `tools_first` the original ones.
+
+    The classes are those of its `QueryProfile`; None without one.
+    """
 
     tools_first: tuple[str, ...] = ()
+    fits: str | None = None
+    wording: str | None = None
+    difficulty: str | None = None
 
 
-def apply_labels(query: Query, verified: QueryLabels | None) -> LabelledQuery:
-    """Replace the tools of a query by those that its labels need, if there are any."""
+def apply_labels(
+    query: Query,
+    verified: QueryLabels | None,
+    profiles: Mapping[str, QueryProfile] | None = None,
+) -> LabelledQuery:
+    """Replace the tools of a query by those that its labels need, and add its classes, if any."""
     tools = (tuple(verified.needed) if verified else ()) or query.tools
-    row = dict(query)
-    return LabelledQuery(**{**row, "tools": tools, "tools_first": query.tools})
+    row = {**dict(query), "tools": tools, "tools_first": query.tools}
+    profile = (profiles or {}).get(query.id)
+    if profile and profile.key == label_key(query, verified):
+        row |= profile.classes()
+    return LabelledQuery(**row)
+
+
+def label_key(query: Query, verified: QueryLabels | None) -> str:
+    """Hash a request and its labels, by which a profile is known to be out of date."""
+    needed, others = (verified.needed, verified.alternatives) if verified else ([], {})
+    content = json.dumps([query.query, query.tools, needed, others], sort_keys=True)
+    return hashlib.sha256(content.encode(errors="replace")).hexdigest()[:16]
+
+
+def read_profiles(folder: Path) -> dict[str, QueryProfile]:
+    """Read the profiles in a bank's folder by request; banks of earlier versions have none.
+
+    Raises:
+        InputError: the file is damaged.
+    """
+    path = folder / PROFILE
+    rows = read_records(path, QueryProfile) if path.is_file() else ()
+    return {row.id: row for row in rows}
 
 
 def write_labels(path: Path, labels: Iterable[Label]) -> None:
@@ -131,7 +164,8 @@ class Bank:
     """Tools, queries, and `info`, the content of bank.json.
 
     `asks` are queries for one tool each. They are in no split: all are training data. `labels` are
-    the result of a verification; `queries` are not changed by it.
+    the result of a verification; `queries` are not changed by it. `profiles` are those of queries
+    by id, some of which may be out of date; `classes` has the others.
     """
 
     tools: tuple[Tool, ...]
@@ -139,6 +173,7 @@ class Bank:
     info: dict[str, Any] = field(default_factory=dict)
     asks: tuple[Ask, ...] = ()
     labels: tuple[Label, ...] = ()
+    profiles: Mapping[str, QueryProfile] = field(default_factory=dict)
 
     @property
     def tool_names(self) -> tuple[str, ...]:
@@ -194,6 +229,16 @@ class Bank:
     def verified(self) -> Mapping[str, QueryLabels]:
         """The labels of each labelled query, by its id."""
         return group_labels(self.labels)
+
+    @cached_property
+    def classes(self) -> Mapping[str, QueryProfile]:
+        """The profiles by these labels, by the id of their query."""
+        return {
+            query.id: found
+            for query in self.queries
+            if (found := self.profiles.get(query.id))
+            and found.key == label_key(query, self.verified.get(query.id))
+        }
 
     def alternatives(self, query: Query) -> tuple[str, ...]:
         """List the alternatives to the tools that a query needs."""
@@ -266,7 +311,7 @@ class Bank:
         asks = read_asks(folder / "asks.parquet")
         labels = read_labels(folder / "labels.parquet")
         info = read_checked(folder / "bank.json", dict[str, Any])
-        return cls(tools, queries, info, asks, labels)
+        return cls(tools, queries, info, asks, labels, read_profiles(folder))
 
 
 _EXAMPLES = 5
@@ -309,73 +354,3 @@ class SkipCounter:
         for reason, number in sorted(self.counts.items()):
             names = ", ".join(self.examples[reason][:_SHOWN])
             yield f"{label}: skipped because {reason}: {count(number, 'tool')}, such as {names}"
-
-
-@dataclass(frozen=True)
-class BankFrames:
-    """The files of a bank as frames with the fields of `Tool`, `Query`, `Ask` and `AttemptRecord`.
-
-    `parameters`, `output_schema`, `annotations` and `call` of tools are JSON texts. `attempts` has
-    the result of each attempt of the generation. In `queries`, `tools` are the merged labels,
-    `tools_first` the original ones, and `aside` is why the query is excluded, or "". `labels` has a
-    row per label. `info` is bank.json. Frames of files that a bank lacks are empty.
-    """
-
-    tools: pl.DataFrame
-    queries: pl.DataFrame
-    asks: pl.DataFrame
-    attempts: pl.DataFrame
-    labels: pl.DataFrame
-    info: Mapping[str, Any]
-
-
-@naming_extras()
-def load_bank(run: str | Path) -> BankFrames:
-    """Read a bank from a run or from its own folder, as polars frames.
-
-    The most frequent tools of the training queries:
-
-        >>> bank = toolbank.load_bank("runs/quickstart")
-        >>> train = bank.queries.filter(pl.col("split") == "train")
-        >>> train["tools"].explode().value_counts(sort=True).head(3)
-
-    Raises:
-        InputError: there is no bank, or a file is damaged.
-    """
-    run = Path(run)
-    folder = run if (run / "bank.json").is_file() else run / "bank"
-    if not (folder / "bank.json").is_file():
-        raise InputError(
-            f"{run}: there is no bank in it. Give the folder of a run that has created one."
-        )
-    labels = read_labels(folder / "labels.parquet")
-    return BankFrames(
-        tools=read_frame(folder / "tools.parquet"),
-        queries=_merge_labels(read_frame(folder / "queries.parquet"), labels),
-        asks=_read_if_there(folder / "asks.parquet", Ask),
-        attempts=_read_if_there(folder / "attempts.parquet", AttemptRecord),
-        labels=make_frame(Label, labels),
-        info=read_json(folder / "bank.json"),
-    )
-
-
-def _merge_labels(queries: pl.DataFrame, labels: Iterable[Label]) -> pl.DataFrame:
-    """Add the merged labels, the original labels, and why a query is excluded."""
-    import polars as pl
-
-    verified = group_labels(labels)
-    found = [verified.get(query) for query in queries["id"]]
-    first = queries["tools"]
-    merged = [
-        one.needed if one and one.needed else tools.to_list()
-        for one, tools in zip(found, first, strict=True)
-    ]
-    return queries.with_columns(
-        pl.Series("tools", merged, dtype=first.dtype),
-        first.alias("tools_first"),
-        pl.Series("aside", [one.aside if one else "" for one in found], pl.String),
-    )
-
-
-def _read_if_there(path: Path, kind: type[Record]) -> pl.DataFrame:
-    return read_frame(path) if path.is_file() else make_frame(kind, ())

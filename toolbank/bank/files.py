@@ -85,7 +85,8 @@ def _column_type(annotation: Any) -> pl.DataType:
         return _column_type(options[0])
     if isinstance(annotation, type) and issubclass(annotation, Record):
         return pl.Struct(make_schema(annotation))
-    return pl.Int64() if annotation is int else pl.String()
+    numbers = {int: pl.Int64(), float: pl.Float64()}
+    return numbers.get(annotation, pl.String())
 
 
 def _to_json(value: dict[str, Any]) -> str:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from random import Random
-from typing import Literal, Self
+from typing import Literal, Self, get_args
 
 from pydantic import Field, model_validator
 
@@ -270,6 +270,13 @@ def _carve(count: int, n_test: int, n_validation: int, seed: int) -> list[Split]
 def _withhold(query: Query, split: Split | None, withheld: frozenset[str]) -> Query:
     drops = split != "test" and not withheld.isdisjoint(query.tools)
     return query.model_copy(update={"split": None if drops else split})
+
+
+def format_splits(counts: Mapping[Split | None, int]) -> str:
+    """Format counts by split, such as "80 train, 10 validation, 10 test, 3 in no split"."""
+    parts = [f"{counts.get(name, 0):,} {name}" for name in get_args(Split)]
+    unused = counts.get(None, 0)
+    return ", ".join([*parts, *([f"{unused:,} in no split"] if unused else [])])
 
 
 @dataclass(frozen=True)

@@ -108,6 +108,10 @@ _COMMANDS = {
         "Check a bank's labels, have a model grade them, then stop.",
         "verify runs/quickstart --set verify.set_aside=[round-trip]",
     ),
+    "profile": (
+        "Class the requests of a run, and find copies between splits and of other sets.",
+        "profile runs/quickstart --against toolret --against requests.jsonl",
+    ),
     "train": ("Fit the retrievers of a run on its bank.", "train runs/quickstart"),
     "evaluate": (
         "Evaluate the retrievers of a finished run.",
@@ -163,7 +167,7 @@ _COMMANDS = {
 # Commands whose module has another name.
 _ELSEWHERE = {
     **dict.fromkeys(
-        ("generate", "asks", "verify", "train", "report", "plan"),
+        ("generate", "asks", "verify", "profile", "train", "report", "plan"),
         "toolbank.commands.run",
     ),
     "export": "toolbank.commands.publish",

@@ -14,7 +14,7 @@ from toolbank.bank.bank import Bank
 from toolbank.commands.options import AllOption, OverwriteOption, RunArgument, echo
 from toolbank.config.explain import first_problem
 from toolbank.evaluation import EvaluateConfig
-from toolbank.evaluation.sets import describe_labels, held_out_set
+from toolbank.evaluation.sets import describe_labels, make_test_sets
 from toolbank.evaluation.tables import format_details, format_notes, format_table
 from toolbank.run.assets import list_inputs, using_assets
 from toolbank.run.folder import RunFolder, open_run
@@ -65,7 +65,10 @@ def evaluate_run(
         bank = Bank.load(folder.bank)
         gone = [] if on else [one for one in recipe.evaluate.on if not one.is_file()]
         there = on or [one for one in recipe.evaluate.on if one not in gone]
-        sets = [*([] if on else [held_out_set(bank)]), *file_sets(bank, there)]
+        sets = [
+            *([] if on else make_test_sets(bank)),
+            *file_sets(bank, there),
+        ]
         figures, differences = evaluate_sets(recipe, folder, sets)
     if out is not None:
         text = json_text([asdict(figure) for figure in figures])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -21,6 +22,7 @@ from toolbank.run.stages import STAGES
 from toolbank.run.stages.asks import AsksStage
 from toolbank.run.stages.fit import FitStage
 from toolbank.run.stages.generate import GenerateStage
+from toolbank.run.stages.profile import ProfileStage
 from toolbank.run.stages.report import ReportStage
 from toolbank.run.stages.verify import VerifyStage
 from toolbank.system.errors import ReplyPendingError
@@ -151,6 +153,28 @@ def verify(
     if load_recipe(recipe, given).recipe.verify is None:
         given.append("verify={}")
     run_stages(recipe, out, given, until=VerifyStage.kind, replace=replace)
+
+
+def profile(
+    recipe: RecipeArgument,
+    against: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="PLACE",
+            help="Look for copies of this set: a run, a dataset folder, or a JSONL file; "
+            "repeatable.",
+        ),
+    ] = None,
+    out: OutOption = None,
+    settings: SetOption = None,
+) -> None:
+    """Class the requests of a run, and find copies between splits and of other sets."""
+    given = list(settings or ())
+    if against:
+        places = [str(place) for place in against]
+        given.append(f"profile.copies.against={json.dumps(places)}")
+    stage = ProfileStage.kind
+    run_stages(recipe, out, given, start=stage, until=stage)
 
 
 def report(

@@ -13,7 +13,6 @@ from typing import Annotated, Any
 
 import typer
 
-from toolbank.bank.bank import load_bank
 from toolbank.bank.files import (
     read_attempt,
     read_attempts,
@@ -21,6 +20,7 @@ from toolbank.bank.files import (
     read_query,
     read_tools,
 )
+from toolbank.bank.frames import load_bank
 from toolbank.bank.records import AttemptRecord, Tool
 from toolbank.commands.options import RunArgument, echo
 from toolbank.commands.transcript import (

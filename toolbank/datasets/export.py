@@ -17,9 +17,11 @@ from toolbank.bank.bank import (
     apply_labels,
     group_labels,
     read_labels,
+    read_profiles,
 )
 from toolbank.bank.files import read_asks, read_records
 from toolbank.bank.function_writer import gemini_name, wrap_functions, write_function
+from toolbank.bank.profile import AXES, QueryProfile
 from toolbank.bank.records import Ask, Query, Record, Split, Tool, name_functions
 from toolbank.system.errors import InputError
 from toolbank.system.files import atomic_path, write_json, write_text
@@ -30,12 +32,11 @@ from toolbank.system.text import fill_template
 def select_split(bank: Bank, split: Split) -> list[LabelledQuery]:
     """Select the queries of a split with their merged labels, without excluded ones.
 
-    Queries without a split are for training, unless they were removed from it.
+    Queries without a split are for training, unless the bank was split.
     """
-    removed = {"withheld", "straddling", "removed"}
-    other = None if bank.info.keys() & removed else "train"
+    other = None if "splits" in bank.info else "train"
     return [
-        apply_labels(query, bank.verified.get(query.id))
+        apply_labels(query, bank.verified.get(query.id), bank.profiles)
         for query in bank.queries
         if (query.split or other) == split and not is_aside(query, bank.verified)
     ]
@@ -54,6 +55,9 @@ def dataset_card(bank: Bank) -> str:
         engines=[_plain(e) for e in sorted({_writer(q) for q in bank.queries} - {""})],
         splits={split: len(select_split(bank, split)) for split in _SPLITS},
         n_tools=len(bank.tools),
+        n_unused=sum(q.split is None for q in bank.queries)
+        if "splits" in bank.info
+        else 0,
         n_asks=len(bank.asks),
         n_aside=sum(bool(one.aside) for one in bank.verified.values()),
         has_labels=bool(bank.labels),
@@ -126,6 +130,7 @@ def export_folder(bank: Path, form: str, folder: Path) -> list[Path]:
             read_queries=partial(read_records, bank / "queries.parquet", Query),
             asks=read_asks(bank / "asks.parquet"),
             labels=read_labels(bank / "labels.parquet"),
+            profiles=read_profiles(bank),
         ),
     )
 
@@ -182,7 +187,9 @@ def _export_datasets(bank: Bank, folder: Path) -> None:
 
 
 def _export_jsonl(bank: Bank, folder: Path) -> None:
-    _write_jsonl(folder, bank.tools, lambda: bank.queries, bank.asks, bank.labels)
+    _write_jsonl(
+        folder, bank.tools, lambda: bank.queries, bank.asks, bank.labels, bank.profiles
+    )
 
 
 def _write_jsonl(
@@ -191,10 +198,13 @@ def _write_jsonl(
     read_queries: Callable[[], Iterable[Query]],
     asks: Sequence[Ask],
     labels: Sequence[Label],
+    profiles: Mapping[str, QueryProfile],
 ) -> None:
     verified = group_labels(labels)
     rows = (
-        apply_labels(query, verified.get(query.id)) if labels else query
+        apply_labels(query, verified.get(query.id), profiles)
+        if labels or profiles
+        else query
         for query in read_queries()
         if not is_aside(query, verified)
     )
@@ -266,6 +276,7 @@ def _row(query: LabelledQuery, bank: Bank) -> dict[str, Any]:
         **_published(query.query, query.tools, query.explanation),
         **({"functions_first": list(query.tools_first)} if bank.labels else {}),
         "id": query.id,
+        **{axis: getattr(query, axis) or "" for axis in AXES},
         "draft": query.draft,
         "domain": query.domain,
         "provenance": provenance,

@@ -1,18 +1,31 @@
 """Evaluation of retrievers on labelled requests, and its settings."""
 
 from collections.abc import Iterable
+from itertools import chain
 from pathlib import Path
 
 from pydantic import Field, PositiveInt, field_validator
 
+from toolbank.bank.profile import AXES
 from toolbank.config.base import Config
 
-TEST_PARTS = (
+SEEN_PARTS = (
     "test-seen-sets",
     "test-unseen-sets",
     "test-seen-tools",
     "test-unseen-tools",
 )
+"""Parts of the test split by what train queries have shown."""
+
+CLASS_PARTS = {
+    axis: {f"test-{axis}-{name}": name for name in names}
+    for axis, names in AXES.items()
+}
+"""Parts of the test split by the classes of requests: their classes, by axis and name."""
+
+CLASS_NAMES = frozenset(chain(*CLASS_PARTS.values()))
+
+TEST_PARTS = (*SEEN_PARTS, *chain(*CLASS_PARTS.values()))
 """Parts of the test split that are evaluated apart."""
 
 VERIFIED = "test-verified"

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from toolbank.bank.bank import Bank, QueryLabels
 from toolbank.bank.records import Query, find_first_twins
-from toolbank.evaluation import TEST_PARTS, VERIFIED
+from toolbank.evaluation import CLASS_PARTS, SEEN_PARTS, VERIFIED
 from toolbank.evaluation.figures import SetLabels
 
 _Tools = frozenset[int | str]
@@ -119,7 +119,7 @@ def held_out_set(bank: Bank) -> EvaluationSet:
     test = bank.split("test")
     if not train:
         return make_set("test", bank, test)
-    parts: dict[str, list[int]] = {name: [] for name in TEST_PARTS}
+    parts: dict[str, list[int]] = {name: [] for name in SEEN_PARTS}
     for position, query in enumerate(test):
         needed = _tool_set(bank, query)
         for what, is_seen in (("sets", needed in sets), ("tools", needed <= tools)):
@@ -154,6 +154,27 @@ def verified_set(bank: Bank) -> EvaluationSet | None:
             for gold, verified in zip(made.gold, labels, strict=True)
         ),
     )
+
+
+def make_test_sets(bank: Bank) -> list[EvaluationSet]:
+    """Make the sets of the test split: by first labels and, if there are any, by verified ones.
+
+    The last one also has a part for each class of the requests, as far as they are known.
+    """
+    by_verified = verified_set(bank)
+    sets = [held_out_set(bank), *([by_verified] if by_verified else [])]
+    last = sets[-1]
+    classes = [
+        bank.classes[one].classes() if one in bank.classes else {} for one in last.ids
+    ]
+    parts = {
+        part: np.array(
+            [row for row, of in enumerate(classes) if of.get(axis) == name], np.int64
+        )
+        for axis, names in CLASS_PARTS.items()
+        for part, name in names.items()
+    }
+    return [*sets[:-1], replace(last, parts={**last.parts, **parts})]
 
 
 def _tool_set(bank: Bank, query: Query) -> _Tools:

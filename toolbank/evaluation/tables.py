@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from toolbank.evaluation import TEST_PARTS, VERIFIED, main_k
+from toolbank.evaluation import (
+    CLASS_PARTS,
+    SEEN_PARTS,
+    TEST_PARTS,
+    VERIFIED,
+    main_k,
+)
 from toolbank.evaluation.evaluate import OPPONENTS
 from toolbank.evaluation.figures import FEWEST, Difference, Figure, Opponent, SetLabels
 from toolbank.system.numbers import count
@@ -175,6 +181,13 @@ _PARTS = {
     "test-seen-tools": "seen-tools: train requests use each of the tools.",
     "test-unseen-tools": "unseen-tools: no train request uses one of the tools.",
 }
+_AXES = {
+    "fits": "The number of tools that fit a request by its labels: needed ones and alternatives.",
+    "wording": "tool-words: in words of the tools' names and summaries. outcome: in none of them. "
+    "paraphrase: between.",
+    "difficulty": "easy: BM25 or the plain encoder finds every needed tool in its top 10 by "
+    "descriptions alone. hard: none of them. medium: between.",
+}
 _OPPONENTS: dict[Opponent, str] = {
     "first stage": "the retriever that it builds on",
     "nearest neighbours": "{}, the best that only looks up similar train requests",
@@ -184,11 +197,12 @@ _OPPONENTS: dict[Opponent, str] = {
 
 
 def format_details(figures: Sequence[Figure], differences: Sequence[Difference]) -> str:
-    """Format every metric of every set, recall on the parts of test, and differences."""
+    """Format every metric of every set, recall on the parts and classes of test, and differences."""
     sizes = {figure.set: figure.n for figure in figures}
     whole = [name for name in sizes if name not in TEST_PARTS and sizes[name]]
     blocks = [_format_metrics(name, figures) for name in whole]
     blocks += _format_parts(figures, sizes)
+    blocks += _format_classes(figures, sizes)
     blocks += [
         _format_differences(name, of_set)
         for name in whole
@@ -223,7 +237,7 @@ def _format_metrics(name: str, figures: Sequence[Figure]) -> str:
 
 def _format_parts(figures: Sequence[Figure], sizes: Mapping[str, int]) -> Iterator[str]:
     """Recall on the parts of the test split; a part that is the whole has only a sentence."""
-    parts = [name for name in TEST_PARTS if sizes.get(name)]
+    parts = [name for name in SEEN_PARTS if sizes.get(name)]
     if not parts:
         return
     recall = [r for r in figures if r.metric == "recall"]
@@ -243,6 +257,31 @@ def _format_parts(figures: Sequence[Figure], sizes: Mapping[str, int]) -> Iterat
     if any(sizes[name] < FEWEST for name in parts):
         sentences.append(FEW)
     yield _block(" ".join(sentences), lay_out(retrievers, groups) if groups else "")
+
+
+def _format_classes(
+    figures: Sequence[Figure], sizes: Mapping[str, int]
+) -> Iterator[str]:
+    """Recall by the classes of each axis that has some."""
+    recall = [r for r in figures if r.metric == "recall"]
+    k = main_k(r.k for r in recall)
+    found = {(r.set, r.retriever): r for r in recall if r.k == k}
+    retrievers = list(dict.fromkeys(r.retriever for r in recall))
+    of = VERIFIED if sizes.get(VERIFIED) else "test"
+    for axis, names in CLASS_PARTS.items():
+        groups = [
+            _single_column(
+                f"R@{k}",
+                [found[part, retriever] for retriever in retrievers],
+                f"{name} (n = {sizes[part]:,})",
+            )
+            for part, name in names.items()
+            if sizes.get(part)
+        ]
+        few = any(0 < sizes.get(part, 0) < FEWEST for part in names)
+        sentence = f"{of} by {axis}: R@{k} in percent. {_AXES[axis]}{few * f' {FEW}'}"
+        if groups:
+            yield _block(sentence, lay_out(retrievers, groups))
 
 
 def _format_differences(name: str, differences: Sequence[Difference]) -> str:

@@ -17,6 +17,7 @@ from toolbank.bank.bank import (
     apply_labels,
     group_labels,
     read_labels,
+    read_profiles,
 )
 from toolbank.bank.files import make_frame, read_column, read_frames, read_records
 from toolbank.bank.records import Ask, Query, Record, Split, Tool
@@ -193,6 +194,7 @@ def _write_queries(
 ) -> tuple[Counter[str], set[str]]:
     """Write the queries by split; gives their counts, and the ids of those without a split."""
     counts: Counter[str] = Counter()
+    profiles = read_profiles(bank)
     left_out: set[str] = set()
     with ExitStack() as stack:
         writers = {
@@ -205,7 +207,7 @@ def _write_queries(
         }
         for query in read_records(bank / "queries.parquet", Query):
             label = verified.get(query.id)
-            labelled = apply_labels(query, label)
+            labelled = apply_labels(query, label, profiles)
             if query.split is None:
                 left_out.add(query.id)
             elif label and label.aside:

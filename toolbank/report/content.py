@@ -23,6 +23,7 @@ from toolbank.evaluation.figures import (
 from toolbank.llm.accounts import SearchCalls, StepCalls
 from toolbank.report.sections import Verification
 from toolbank.requests.judge.summary import CriterionSummary, LengthPart
+from toolbank.requests.profile.copies import Copies
 from toolbank.retrievers.calibration_fit import CalibrationRecord
 from toolbank.system.files import read_text
 from toolbank.system.secrets import without_credentials
@@ -118,6 +119,7 @@ class Content:
     figures: list[Figure]
     differences: list[Difference]
     labels: list[SetLabels]
+    copies: Copies | None
     calibration: CalibrationRecord
     warnings: list[str]
     hits: Mapping[str, list[Found]]
@@ -171,6 +173,7 @@ def read_content(run: Path) -> Content:
         figures=figures,
         differences=_read(run / "comparisons.json", list[Difference], []),
         labels=_read(run / "labels.json", list[SetLabels], []),
+        copies=_read(run / "copies.json", Copies, None),
         calibration=_read(
             run / "calibration.json", CalibrationRecord, CalibrationRecord()
         ),

@@ -14,11 +14,12 @@ from typing import Any
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Ask, Tool, find_first_twins
 from toolbank.config.yaml import dump_mapping
-from toolbank.evaluation import main_k
+from toolbank.evaluation import CLASS_NAMES, main_k
 from toolbank.evaluation.figures import FEWEST, Difference
 from toolbank.llm.engines import load_writer
 from toolbank.report import ReportConfig
 from toolbank.report.analyses import PARTS, describe_misses, describe_sweeps
+from toolbank.report.classes import tabulate_classes
 from toolbank.report.content import Asks, Content
 from toolbank.report.quality import draw_lorenz, list_figures, list_tenths
 from toolbank.report.scores import (
@@ -103,9 +104,9 @@ def describe_page(content: Content, config: ReportConfig) -> dict[str, Any]:
     quality = measure_quality(bank, content.seed)
     entries = _list_tools(bank)
     k = main_k(figure.k for figure in content.figures)
-    shown = [
-        one for one in content.figures if one.metric != "recall_or_twin" or one.k == k
-    ]
+    figures = [one for one in content.figures if one.set not in CLASS_NAMES]
+    differences = [one for one in content.differences if one.set not in CLASS_NAMES]
+    shown = [one for one in figures if one.metric != "recall_or_twin" or one.k == k]
     recall = tabulate(shown, ["recall", "recall_or_twin"])
     # Planners are trained after the page is written, and their settings may change until then.
     shown_recipe = {k: v for k, v in content.recipe.items() if k != "planner"}
@@ -132,8 +133,16 @@ def describe_page(content: Content, config: ReportConfig) -> dict[str, Any]:
         "recall": recall,
         "fewest": FEWEST,
         "axis_end": widest(recall, f"Recall@{k}") if recall else 1.0,
-        "differences": tabulate_differences(content.differences, k),
-        "other_metrics": tabulate(content.figures, ["ndcg", "comp", "mrr"]),
+        "differences": tabulate_differences(differences, k),
+        "other_metrics": tabulate(figures, ["ndcg", "comp", "mrr"]),
+        "classes": tabulate_classes(bank, content.figures, k),
+        "n_profiled": len(bank.classes),
+        "by_verified": sum(one.labels == "verified" for one in bank.classes.values()),
+        "copies": content.copies,
+        "copies_dropped": (bank.info.get("copies") or {}).get("queries_left_out", 0),
+        "drops_copies": ((content.recipe.get("profile") or {}).get("copies") or {}).get(
+            "drop", False
+        ),
         "misses": describe_misses(content),
         "failure_parts": PARTS,
         "sweeps": describe_sweeps(content, k),

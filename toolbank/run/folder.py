@@ -91,6 +91,8 @@ class RunFolder:
     """Calls of retrievers that use a model, if there are any."""
     hits = _PathInRun("hits")
     """The hits of each retriever on each query, one file per retriever."""
+    copies = _PathInRun("copies.json")
+    """Copies of requests between splits, in the prompts and in other sets."""
     labels = _PathInRun("labels.json")
     """Which labels of each evaluated set could not count."""
     judge = _PathInRun("judge.json")
@@ -126,7 +128,7 @@ class RunFolder:
         queries = self.bank / "queries.parquet"
         made = (queries, self.journal, self.models, self.judge, self.hits, self.verify)
         plans = (self.planner, self.planner_figures)
-        return (*made, self.verified, self.searches, *figures, *plans)
+        return (*made, self.verified, self.copies, self.searches, *figures, *plans)
 
     @property
     def results(self) -> tuple[Path, ...]:

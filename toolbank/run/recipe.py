@@ -43,12 +43,14 @@ from toolbank.config.yaml import (
 )
 from toolbank.datasets import DATASETS, find_format
 from toolbank.datasets.kind import DatasetSettings
+from toolbank.encoders.config import EncoderConfig
 from toolbank.evaluation import EvaluateConfig
 from toolbank.llm.config import EngineConfig, SearchModelConfig, change_search_models
 from toolbank.papers.planner.config import PlannerConfig
 from toolbank.report import ReportConfig
 from toolbank.requests.asks import AsksConfig
 from toolbank.requests.judge.judges import JudgeConfig
+from toolbank.requests.profile import ProfileConfig
 from toolbank.requests.verify import VerifyConfig
 from toolbank.requests.write.config import GenerateConfig
 from toolbank.requests.write.language import ENGLISH, LANGUAGES
@@ -160,6 +162,7 @@ class Recipe(Config):
         default=None,
         description="check and grade labels; unset: only `toolbank verify` checks them",
     )
+    profile: ProfileConfig = ProfileConfig()
     labels: Labels = Field(
         default="verified",
         description=(
@@ -200,6 +203,13 @@ class Recipe(Config):
         if self.planner and self.planner.ask:
             asked.append(self.planner.ask)
         return tuple(asked)
+
+    @property
+    def plain_encoder(self) -> EncoderConfig | None:
+        """The frozen encoder of `descriptions`, if one runs on this machine."""
+        plain = [one for one in self.retrievers if one.baseline == "descriptions"]
+        encoders = [encoder for config in plain for encoder in config.encoders]
+        return next((one for one in encoders if not one.is_remote), None)
 
     @property
     def unused_keys(self) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolbank.bank.files import read_column, read_frame
+from toolbank.bank.split import format_splits
 from toolbank.config.explain import read_checked
 from toolbank.evaluation.figures import (
     read_differences,
@@ -127,12 +128,8 @@ def _describe_bank(result: RunResult) -> str:
         return f"{folder.path}: {'the tools' if has_tools else 'nothing'} so far."
     tools = read_frame(folder.bank / "tools.parquet")
     counts = Counter(read_column(folder.bank / "queries.parquet", "split"))
-    splits = ", ".join(
-        f"{counts.get(split, 0):,} {split}" for split in ("train", "validation", "test")
-    )
-    parts = (
-        f"{count(tools.height, 'tool')}, {count(counts.total(), 'request')} ({splits})"
-    )
+    requests = f"{count(counts.total(), 'request')} ({format_splits(counts)})"
+    parts = f"{count(tools.height, 'tool')}, {requests}"
     asks = folder.bank / "asks.parquet"
     if asks.is_file():
         parts += f", {count(len(read_column(asks, 'tool')), 'ask')}"

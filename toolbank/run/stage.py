@@ -12,13 +12,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from toolbank.config.assets import Asset, find_asset
-from toolbank.encoders.location import locate
+from toolbank.config.base import shape
+from toolbank.encoders.location import encoder_identity, locate
 from toolbank.encoders.model import find_model, require_model
 from toolbank.encoders.workers import check_workers
 from toolbank.llm.accounts import describe_calls
 from toolbank.llm.engines import find_engine
 from toolbank.llm.journal import Journal
 from toolbank.llm.templates import find_schema
+from toolbank.requests.judge.summary import find_files
 from toolbank.run.folder import RunFolder, hash_tree, stage_key
 from toolbank.run.version_0_7 import has_unstored_grades
 from toolbank.system.errors import InputError
@@ -26,6 +28,7 @@ from toolbank.system.files import read_json, sha256_file, write_json
 from toolbank.system.version import __version__
 
 if TYPE_CHECKING:
+    from toolbank.bank.records import Query
     from toolbank.encoders.config import EncoderConfig
     from toolbank.llm.config import EngineConfig, SearchModelConfig
     from toolbank.llm.stop import EarlyEnd
@@ -319,6 +322,37 @@ def files_read(config: RetrieverConfig, recipe: Recipe) -> list[str]:
     own += [find_asset("prompts", name).sha256 for name in config.templates]
     needed = (other for other in recipe.retrievers if other.label in config.needs)
     return own + [digest for other in needed for digest in files_read(other, recipe)]
+
+
+def depends_on_copies(recipe: Recipe, *files: Path) -> dict[str, Any]:
+    """Return what dropped copies follow from, including own files; {} if none are dropped."""
+    limits, encoder = recipe.profile.copies, recipe.plain_encoder
+    if not limits.drop:
+        return {}
+    others = (file for place in limits.against for file in find_files(place))
+    return {
+        "copies": shape(limits),
+        "copies_of": [hash_file(path) for path in (*files, *others)],
+        "copies_by": encoder_identity(encoder) if encoder else None,
+    }
+
+
+def drop_copies(recipe: Recipe, queries: Sequence[Query]) -> tuple[list[Query], int]:
+    """Put the train queries that are copies into no split; returns all, and the number of copies.
+
+    Raises:
+        InputError: another set can't be read, or the encoder can't be loaded.
+    """
+    from toolbank.requests.profile.copies import find_dropped
+
+    rows = [row for row, query in enumerate(queries) if query.split == "train"]
+    texts = [queries[row].query for row in rows]
+    found = find_dropped(texts, queries, recipe.profile.copies, recipe.plain_encoder)
+    kept = list(queries)
+    for place in found:
+        row = rows[place]
+        kept[row] = queries[row].model_copy(update={"split": None})
+    return kept, len(found)
 
 
 def refresh_calls(

@@ -23,6 +23,7 @@ from toolbank.run.recipe import Recipe, RecipeFile, load_recipe
 from toolbank.run.result import choose_retriever
 from toolbank.run.stages import STAGES
 from toolbank.run.stages.fit import FitStage
+from toolbank.run.stages.profile import ProfileStage
 from toolbank.run.stages.report import ReportStage
 from toolbank.search.finder import Finder
 from toolbank.search.folder import (
@@ -241,7 +242,7 @@ def find_dense(run: Path, besides: str) -> str:
 def describe_lacks(run: Path) -> str:
     """Name the stages of a run that are unfinished or lost their model, with a command; else "".
 
-    Stages after the report do not matter for a search.
+    Stages after the report, and the profile of the requests, do not matter for a search.
 
     Raises:
         InputError: there is no run, or its recipe can't be read.
@@ -251,7 +252,8 @@ def describe_lacks(run: Path) -> str:
     folder, file = _open(run)
     recipe = file.recipe
     kinds = STAGES[: STAGES.index(ReportStage) + 1]
-    names = [stage.name for kind in kinds for stage in kind.of(recipe, folder)]
+    stages = [stage for kind in kinds for stage in kind.of(recipe, folder)]
+    names = [stage.name for stage in stages if not isinstance(stage, ProfileStage)]
     unended = folder.find_unended(names)
     models = {
         f"retrievers/{r.label}": folder.models / r.label for r in recipe.retrievers

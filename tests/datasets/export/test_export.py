@@ -61,10 +61,11 @@ def test_datasets_round_trip(bank, tmp_path):
 
 
 def test_queries_that_are_withheld_from_training_stay_out_of_it(bank, tmp_path):
-    withheld = Bank(bank.tools, bank.queries, {"withheld": {"tools": ["np.sum"]}})
+    withheld = Bank(bank.tools, bank.queries, {"splits": {"train": 1}})
     export_bank(withheld, "datasets", tmp_path)
     assert len(datasets.load_from_disk(str(tmp_path))["train"]) == 1
-    assert "| train | 1 |" in (tmp_path / "README.md").read_text()
+    card = (tmp_path / "README.md").read_text()
+    assert "| train | 1 |" in card and "| in no split, not exported |" in card
 
 
 @pytest.mark.parametrize("form", FORMATS)

@@ -8,7 +8,7 @@ import sqlite3
 import tempfile
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence, Set
 from io import SEEK_END
 from math import ceil, floor
 from typing import Generic, TypeVar
@@ -124,15 +124,18 @@ class NearDuplicates:
 
     def find_like(self, text: str) -> int | None:
         """Find the number of the first similar text, counted from 0."""
+        return next((number for number, _ in self.find_all(text)), None)
+
+    def find_all(self, text: str) -> Iterator[tuple[int, float]]:
+        """Find the numbers of all similar texts in their order, each with its Jaccard index."""
         grams = word_grams(text)
         sketch = _sketch(grams)
         most = floor(len(grams) * (1 - self._threshold) / self._threshold + _ROUNDING)
         for number, other in sorted(self._candidates(grams)):
             if (sketch ^ other).bit_count() <= most:
-                others = word_grams(self._text_at(number))
-                if len(grams & others) / len(grams | others) >= self._threshold:
-                    return number
-        return None
+                jaccard = measure_jaccard(grams, word_grams(self._text_at(number)))
+                if jaccard >= self._threshold:
+                    yield number, jaccard
 
     def add(self, text: str) -> None:
         """Add a text.
@@ -197,9 +200,19 @@ class NearDuplicates:
         return bisect_left(self._largest, size)
 
 
+def measure_jaccard(one: Set[str], other: Set[str]) -> float:
+    """Compute the Jaccard index of two sets that are not both empty, from 0 to 1."""
+    return len(one & other) / len(one | other)
+
+
+def compared_words(text: str) -> list[str]:
+    """Return the words of a text in lower case, in order."""
+    return _COMPARED_WORD.findall(text.lower())
+
+
 def word_grams(text: str) -> set[str]:
     """Return the 3-grams of a text's words, or the whole text if it has fewer than three."""
-    words = _COMPARED_WORD.findall(text.lower())
+    words = compared_words(text)
     return {" ".join(words[i : i + 3]) for i in range(max(1, len(words) - 2))}
 
 

@@ -12,6 +12,7 @@ from toolbank.run.stages.evaluate import EvaluateStage
 from toolbank.run.stages.fit import FitStage
 from toolbank.run.stages.generate import GenerateStage
 from toolbank.run.stages.judge import JudgeStage
+from toolbank.run.stages.profile import ProfileStage
 from toolbank.run.stages.report import ReportStage
 from toolbank.run.stages.sources import SourcesStage
 from toolbank.run.stages.verify import VerifyStage
@@ -29,6 +30,7 @@ STAGES: tuple[type[Stage], ...] = (
     AsksStage,
     JudgeStage,
     VerifyStage,
+    ProfileStage,
     FitStage,
     EvaluateStage,
     ReportStage,

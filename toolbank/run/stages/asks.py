@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from toolbank.bank.files import write_asks
+from toolbank.bank.files import read_queries, write_asks
 from toolbank.bank.records import group_siblings
 from toolbank.config.assets import Asset, find_asset
 from toolbank.config.base import shape
 from toolbank.requests.asks.write import TEMPLATE, AskSet, AskStep, ask_for_tools
 from toolbank.run.catalogue import depends_on_catalogue, read_catalogue
 from toolbank.run.outlook import Outlook, find_asked
-from toolbank.run.stage import hash_file
+from toolbank.run.stage import depends_on_copies, hash_file
 from toolbank.run.stages.asking import WritingStage
 from toolbank.system.files import sha256_file, write_json
 from toolbank.system.numbers import count
@@ -32,9 +32,14 @@ class AsksStage(WritingStage):
     """Has asks written for the tools, into bank/asks.parquet; what became of each, asks.json."""
 
     kind = "asks"
-    needs = ("sources", "dataset")
     summary = "bank/asks.json"
     leaves = ("bank/asks.parquet", "bank/asks.json")
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The tools; and the requests, if copies of them are dropped."""
+        drops = self.recipe.profile.copies.drop
+        return ("sources", "dataset", *(["generate"] if drops else []))
 
     def depends(self) -> dict[str, Any]:
         """The tools, those that are withheld, the settings that shape asks, and the prompt."""
@@ -46,6 +51,7 @@ class AsksStage(WritingStage):
             "domain": self.recipe.domain_name,
             "prompts": [asset.sha256 for asset in self.assets()],
             "split": shape(self.recipe.split),
+            **depends_on_copies(self.recipe, self.folder.bank / "queries.parquet"),
             "seed": self.recipe.seed,
             **self.recipe.other_language,
             "toolbank": __version__,
@@ -98,10 +104,19 @@ class AsksStage(WritingStage):
     ) -> tuple[tuple[Path, ...], Sequence[str]]:
         """The asks, and what became of each."""
         asks, info = self.folder.bank / "asks.parquet", self.folder.path / self.summary
-        write_asks(asks, value.asks)
+        kept, problems = list(value.asks), list[str]()
+        if (limits := self.recipe.profile.copies).drop:
+            from toolbank.requests.profile.copies import find_dropped
+
+            queries = read_queries(self.folder.bank / "queries.parquet")
+            texts, encoder = [ask.ask for ask in kept], self.recipe.plain_encoder
+            dropped = {*find_dropped(texts, queries, limits, encoder)}
+            kept = [ask for row, ask in enumerate(kept) if row not in dropped]
+            problems.append(f"copies, not used: {count(len(dropped), 'ask')}")
+        write_asks(asks, kept)
         sha256 = {asks.name: sha256_file(asks)}
         write_json(info, {**value.content, "calls": calls, "sha256": sha256})
-        return (asks, info), ()
+        return (asks, info), problems
 
     def assets(self) -> tuple[Asset, ...]:
         """The prompt."""

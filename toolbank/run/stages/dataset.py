@@ -14,6 +14,7 @@ from toolbank.bank.records import Ask, Query, Tool
 from toolbank.bank.split import (
     Catalogue,
     find_held_out_tools,
+    format_splits,
     make_units,
     split_dataset,
 )
@@ -24,7 +25,14 @@ from toolbank.datasets.kind import SPLIT_NAMES, DatasetKind, DatasetSettings
 from toolbank.requests.write.near_duplicates import find_across_splits
 from toolbank.run.advice import advise_on_size
 from toolbank.run.forecast import format_paragraph
-from toolbank.run.stage import Outcome, Stage, has_grades, write_bank_info
+from toolbank.run.stage import (
+    Outcome,
+    Stage,
+    depends_on_copies,
+    drop_copies,
+    has_grades,
+    write_bank_info,
+)
 from toolbank.system.errors import InputError
 from toolbank.system.files import sha256_file
 from toolbank.system.numbers import count
@@ -50,6 +58,7 @@ class DatasetStage(Stage):
             "files": _hash_files(config),
             "domain": self.recipe.domain_name,
             "split": shape(self.recipe.split),
+            **depends_on_copies(self.recipe),
             "seed": self.recipe.seed,
             "toolbank": __version__,
             # Then `verify` merges them with its grades.
@@ -59,7 +68,7 @@ class DatasetStage(Stage):
     def work(self) -> Outcome:
         """Read the dataset, and write the bank."""
         config = _config(self.recipe)
-        found = read_split(self.recipe)
+        found = read_split(self.recipe, drops=self.recipe.profile.copies.drop)
         tools, queries, asks, labels = (
             self.folder.bank / f"{name}.parquet"
             for name in ("tools", "queries", "asks", "labels")
@@ -94,6 +103,11 @@ class DatasetStage(Stage):
                     "asks": len(found.asks),
                 },
                 "left_out": found.left_out,
+                **(
+                    {"copies": {"queries_left_out": found.copies}}
+                    if found.copies
+                    else {}
+                ),
             },
             splits=found.splits,
             withheld=found.withheld,
@@ -138,9 +152,8 @@ class DatasetStage(Stage):
     def plan(self, outlook: Outlook) -> Iterator[str]:
         """How many tools and queries it has, what of it is left out, and its splits."""
         read = read_split(self.recipe)
-        names = ("train", "validation", "test")
-        splits = ", ".join(f"{read.splits[name]:,} {name}" for name in names)
-        yield f"Dataset: {read.describe()}: {splits}"
+        splits = Counter(query.split for query in read.queries)
+        yield f"Dataset: {read.describe()}: {format_splits(splits)}"
         yield from (f"  {line}" for line in read.describe_left_out())
         size = len(read.tools), read.splits["test"]
         for line in advise_on_size(*size, outlook.recipe.evaluate):
@@ -164,6 +177,7 @@ class SplitDataset:
     asks: Sequence[Ask]
     straddling: int = 0
     labels: Sequence[Label] = ()
+    copies: int = 0
 
     def describe(self) -> str:
         """How many tools, queries and asks there are."""
@@ -180,6 +194,9 @@ class SplitDataset:
             f"left out: {reason} ({found['count']:,})"
             for reason, found in self.left_out.items()
         ]
+        if self.copies:
+            copied = count(self.copies, "copy", "copies")
+            lines.append(f"in no split: {copied} of held-out or other requests")
         if self.straddling:
             queries = count(self.straddling, "query", "queries")
             lines.append(f"in no split: {queries} that would straddle two (split.by)")
@@ -191,8 +208,8 @@ class SplitDataset:
         return lines
 
 
-def read_split(recipe: Recipe) -> SplitDataset:
-    """Read a recipe's dataset, and split it.
+def read_split(recipe: Recipe, *, drops: bool = False) -> SplitDataset:
+    """Read a recipe's dataset, and split it; with `drops`, copies are found and not trained on.
 
     Raises:
         InputError: a file is missing or broken, withheld tools leave none to train on, or there
@@ -219,8 +236,17 @@ def read_split(recipe: Recipe) -> SplitDataset:
             "query: near-duplicate of one that is held out", queries[row].id
         )
         queries[row] = queries[row].model_copy(update={"split": None})
+    asks, copies = list(dataset.asks), 0
+    if drops:
+        from toolbank.requests.profile.copies import find_dropped
+
+        limits, encoder = recipe.profile.copies, recipe.plain_encoder
+        texts = [ask.ask for ask in asks]
+        for row in reversed(find_dropped(texts, queries, limits, encoder)):
+            dataset.left_out.add("ask: a copy of another request", asks.pop(row).tool)
+        queries, copies = drop_copies(recipe, queries)
     splits = Counter(query.split for query in queries)
-    splits[None] -= len(alike)
+    splits[None] -= len(alike) + copies
     held_out = set(withheld)
     if units and recipe.split.by != "set":
         held_out |= find_held_out_tools(queries, dataset.tools, units)
@@ -233,9 +259,10 @@ def read_split(recipe: Recipe) -> SplitDataset:
         splits,
         withheld,
         dataset.left_out.describe(),
-        [ask for ask in dataset.asks if ask.tool not in held_out],
+        [ask for ask in asks if ask.tool not in held_out],
         straddling=0 if withheld else splits[None],
         labels=dataset.labels,
+        copies=copies,
     )
     if withheld and not (splits["train"] or found.asks):
         raise InputError(

@@ -8,10 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from toolbank.bank.bank import Bank
+from toolbank.bank.bank import PROFILE, Bank
 from toolbank.bank.split import assign_splits
 from toolbank.config.base import shape
 from toolbank.datasets.jsonl import read_labelled
+from toolbank.evaluation import CLASS_NAMES
 from toolbank.evaluation.evaluate import (
     Measured,
     compare,
@@ -24,9 +25,8 @@ from toolbank.evaluation.figures import Difference, Figure, write_figures
 from toolbank.evaluation.sets import (
     EvaluationSet,
     describe_labels,
-    held_out_set,
     make_set,
-    verified_set,
+    make_test_sets,
 )
 from toolbank.llm.engines import has_copied_wording
 from toolbank.llm.step import SAMPLE_SIZE, SampleCalls, StepSample
@@ -71,14 +71,14 @@ if TYPE_CHECKING:
     from toolbank.system.consent import Grant
 
 # What the stage leaves; another number makes all be evaluated again.
-_LAYOUT = 8
+_LAYOUT = 9
 
 
 class EvaluateStage(Stage):
     """Evaluates every retriever on the test split and the labelled files."""
 
     kind = "evaluate"
-    needs = ("retrievers",)
+    needs = ("retrievers", "profile")
 
     def depends(self) -> dict[str, Any]:
         """What the figures follow from."""
@@ -87,6 +87,7 @@ class EvaluateStage(Stage):
             "layout": _LAYOUT,
             "bank": bank_hashes(folder, recipe),
             **label_hashes(folder, recipe),
+            "profile": hash_file(folder.bank / PROFILE),
             "models": model_hashes(recipe, folder),
             "files": [files_read(config, recipe) for config in recipe.retrievers],
             "config": shape(recipe.evaluate),
@@ -106,12 +107,7 @@ class EvaluateStage(Stage):
         """Search with every retriever, and write what is found and the figures."""
         recipe, folder = self.recipe, self.folder
         bank = Bank.load(folder.bank)
-        by_verified = verified_set(bank)
-        sets = [
-            held_out_set(bank),
-            *([by_verified] if by_verified else []),
-            *file_sets(bank, recipe.evaluate.on),
-        ]
+        sets = [*make_test_sets(bank), *file_sets(bank, recipe.evaluate.on)]
         requests = choose_calibration_requests(bank, recipe.evaluate.on)
         validation = make_set("validation", bank, bank.split("validation"))
         found: list[list[Measured]] = []
@@ -144,6 +140,7 @@ class EvaluateStage(Stage):
             f"{name} ({len(rows)})"
             for evaluated in sets
             for name, rows in evaluated.selections().items()
+            if name not in CLASS_NAMES
         )
         return Outcome(sizes, tuple(files))
 

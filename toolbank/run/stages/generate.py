@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toolbank.bank.files import write_attempts, write_queries
-from toolbank.bank.split import make_units, split_queries
+from toolbank.bank.split import format_splits, make_units, split_queries
 from toolbank.config.base import shape
 from toolbank.encoders.location import encoder_identity
 from toolbank.requests.write.config import (
@@ -30,7 +30,12 @@ from toolbank.requests.write.write_step import (
 from toolbank.run.advice import advise_before
 from toolbank.run.catalogue import depends_on_catalogue, read_catalogue
 from toolbank.run.forecast import Forecast, History, format_paragraph
-from toolbank.run.stage import hash_file, write_bank_info
+from toolbank.run.stage import (
+    depends_on_copies,
+    drop_copies,
+    hash_file,
+    write_bank_info,
+)
 from toolbank.run.stages.asking import WritingStage
 from toolbank.system.errors import InputError
 from toolbank.system.files import read_json, write_json
@@ -75,6 +80,7 @@ class GenerateStage(WritingStage):
             "domain": self.recipe.domain_name,
             "prompts": prompt_hash(self.recipe.domain_name, config),
             "split": shape(self.recipe.split),
+            **depends_on_copies(self.recipe),
             "seed": self.recipe.seed,
             **self.recipe.other_language,
             "toolbank": __version__,
@@ -128,6 +134,10 @@ class GenerateStage(WritingStage):
         if most := outlook.most_queries:
             for line in advise_before(self.recipe, len(tools), most):
                 yield from format_paragraph("size", line)
+        if self.recipe.split.withhold_tools and outlook.most_queries:
+            splits = Counter(query.split for query in outlook.bank.queries)
+            said = f"about {format_splits(splits)} (split.withhold_tools)"
+            yield from format_paragraph("splits", said)
         notes = [
             row for note in outlook.notes for row in format_paragraph("tools", note)
         ]
@@ -195,9 +205,13 @@ class GenerateStage(WritingStage):
             gone,
             make_units(recipe.split.by, catalogue.tools),
         )
+        copies = 0
+        if recipe.profile.copies.drop:
+            kept, copies = drop_copies(recipe, list(split()))
+            split = partial(iter, kept)
         splits = Counter(query.split for query in split())
         removed = _count_removed(value.queries, gone)
-        splits[None] -= removed.get("queries_left_out", 0)
+        splits[None] -= removed.get("queries_left_out", 0) + copies
         if not splits["train"]:
             raise InputError(
                 f"split: of {count(len(value.queries), 'query', 'queries')} none is left to train "
@@ -221,6 +235,7 @@ class GenerateStage(WritingStage):
                 "calls": calls,
                 "ordered": True,
                 **({"removed": removed} if removed else {}),
+                **({"copies": {"queries_left_out": copies}} if copies else {}),
             },
             splits=splits,
             withheld=withheld,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from toolbank.bank.bank import PROFILE
 from toolbank.run.folder import hash_tree
 from toolbank.run.stage import (
     Outcome,
@@ -20,7 +21,7 @@ class ReportStage(Stage):
     """Writes report.html of all that the other stages left, and quality.json."""
 
     kind = "report"
-    needs = ("judge", "evaluate")
+    needs = ("judge", "profile", "evaluate")
 
     def depends(self) -> dict[str, Any]:
         """All that the page shows."""
@@ -38,6 +39,7 @@ class ReportStage(Stage):
             ),
             "metrics": hash_file(folder.metrics),
             "labels": hash_file(folder.labels),
+            "profile": [hash_file(folder.bank / PROFILE), hash_file(folder.copies)],
             "calibration": hash_file(folder.calibration),
             **(
                 {"warnings": hash_file(folder.warnings)}
