@@ -1,4 +1,4 @@
-"""A second call grades what the first one names freely, and the neighbors of what it needs."""
+"""A second call grades what the first one names freely, and the neighbours of what it needs."""
 
 import polars as pl
 import pytest
@@ -112,7 +112,7 @@ def test_nothing_new_takes_no_second_call(tmp_path, others, matched):
     assert rows(found, "tool") == [(BANK.queries[0].tools[0],)]
 
 
-def test_neighbors_of_a_tool_that_is_newly_needed_are_graded(tmp_path):
+def test_neighbours_of_a_tool_that_is_newly_needed_are_graded(tmp_path):
     def script(call):
         if is_again(call):
             return needs(label_of(call))

@@ -43,7 +43,7 @@ class VerifyConfig(EngineConfig):
         le=100,
         description=(
             "most further tools that a second call grades: those that the model names freely, and "
-            "the neighbors of needed tools that were no labels; 0: no second call"
+            "the neighbours of needed tools that were no labels; 0: no second call"
         ),
     )
     replies: Path | None = Field(
