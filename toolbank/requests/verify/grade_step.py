@@ -218,9 +218,7 @@ class GradeStep(Step[GradedRequest, Grades]):
         """Read the labels of a request, and follow up with further tools, if there are any."""
         query, shown = self._queries[number], self._shown(self._queries[number])
         first = _read(query, reply, self._tools or shown)
-        # Grades among the candidates of an earlier version are paid for.
-        is_old = not all(row.round for row in self._candidates[query.id])
-        if isinstance(first, Rejection) or self._further is None or is_old:
+        if isinstance(first, Rejection) or self._further is None:
             return first
         further, matched = self._further.find(
             first.needed,
