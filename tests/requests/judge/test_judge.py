@@ -10,9 +10,9 @@ from tests.servers.chat import Answer, ChatServer
 from tests.world import write_lines
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query, Tool
-from toolbank.datasets.export import export_bank
 from toolbank.llm.journal import Journal
 from toolbank.llm.templates import PromptTemplate
+from toolbank.publish.exports import export_bank
 from toolbank.requests.judge.judge import judge_bank
 from toolbank.requests.judge.judges import (
     READ_BY_EYE,

@@ -89,7 +89,12 @@ class EngineContext:
 
 
 class Filler(Protocol):
-    """Fills the journal a round at a time, for engines that reply later."""
+    """Fills the journal a round at a time, for engines that reply later.
+
+    Without `sends`, requests that the journal lacks are not made.
+    """
+
+    sends: bool
 
     @property
     def failures(self) -> Mapping[str, EngineError]:

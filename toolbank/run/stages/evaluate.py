@@ -71,7 +71,7 @@ if TYPE_CHECKING:
     from toolbank.system.consent import Grant
 
 # What the stage leaves; another number makes all be evaluated again.
-_LAYOUT = 8
+_LAYOUT = 9
 
 
 class EvaluateStage(Stage):

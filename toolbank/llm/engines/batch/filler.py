@@ -105,6 +105,8 @@ class BatchFiller:
             no key.
     """
 
+    sends = True
+
     def __init__(
         self,
         config: EngineConfig,
