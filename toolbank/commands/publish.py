@@ -96,10 +96,10 @@ def publish(
             f"First: toolbank run {run}"
         )
     echo(f"Wrote {folder}: {made.summary}.")
-    if made.reproduction and made.reproduction.different:
+    if made.reproduction and made.reproduction.problem:
         complain(
-            "The bank made again of the published replies differs in: "
-            f"{', '.join(made.reproduction.different)}. The card says so."
+            "The published replies did not give the same bank again, and the card says so: "
+            f"{made.reproduction.problem}"
         )
     if (folder / "prompts").is_dir():
         echo(

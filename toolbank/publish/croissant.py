@@ -28,6 +28,12 @@ _CONTEXT: dict[str, Any] = {
     "rai": "http://mlcommons.org/croissant/RAI/",
     "sc": "https://schema.org/",
 }
+_TYPES = {
+    "string": "sc:Text",
+    "bool": "sc:Boolean",
+    "int64": "sc:Integer",
+    "double": "sc:Float",
+}
 
 
 def describe_dataset(
@@ -74,8 +80,7 @@ def _list_fields(folder: Path, name: str, file: str) -> Iterator[dict[str, Any]]
     shard = min((folder / DATA).glob(f"{file}-*.parquet"))
     for column in parquet.read_schema(shard):
         kind, is_list = column.type, hasattr(column.type, "value_type")
-        data_type = _name_type(kind.value_type if is_list else kind)
-        if data_type:
+        if data_type := _TYPES.get(str(kind.value_type if is_list else kind)):
             yield {
                 "@type": "cr:Field",
                 "@id": f"{name}/{column.name}",
@@ -87,16 +92,3 @@ def _list_fields(folder: Path, name: str, file: str) -> Iterator[dict[str, Any]]
                     "extract": {"column": column.name},
                 },
             }
-
-
-def _name_type(kind: Any) -> str:
-    """The type of a column as Croissant names it; "" for nested objects."""
-    import pyarrow as pa
-
-    checks = {
-        "sc:Text": pa.types.is_string,
-        "sc:Boolean": pa.types.is_boolean,
-        "sc:Integer": pa.types.is_integer,
-        "sc:Float": pa.types.is_floating,
-    }
-    return next((name for name, check in checks.items() if check(kind)), "")

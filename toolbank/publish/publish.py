@@ -20,7 +20,7 @@ from toolbank.publish.from_run import (
     write_retriever,
 )
 from toolbank.publish.qrels import write_runs
-from toolbank.publish.replies import reproduce_bank, write_replies
+from toolbank.publish.replies import try_reproduction, write_replies
 from toolbank.run.assets import using_assets
 from toolbank.run.folder import RunFolder
 from toolbank.run.recipe import load_recipe
@@ -139,8 +139,7 @@ def write_publication(wanted: PublicationParts, folder: Path) -> Contents:
     n_replies, reproduction = 0, None
     if wanted.replies:
         n_replies = write_replies(recipe, run, folder)
-        with tempfile.TemporaryDirectory(prefix="toolbank-again-") as temporary:
-            reproduction = reproduce_bank(folder, Path(temporary))
+        reproduction = try_reproduction(folder)
     contents = Contents(
         story,
         rows,

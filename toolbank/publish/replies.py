@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import shutil
-from contextlib import ExitStack
+import tempfile
+from collections.abc import Mapping
+from contextlib import ExitStack, redirect_stderr
 from dataclasses import dataclass
+from io import StringIO
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -25,7 +28,7 @@ from toolbank.run.folder import RunFolder
 from toolbank.run.recipe import dump_recipe, load_recipe
 from toolbank.run.stages import make_stages
 from toolbank.run.stages.asking import AskingStage
-from toolbank.system.errors import InputError
+from toolbank.system.errors import InputError, ToolbankError
 from toolbank.system.files import (
     json_text,
     read_json,
@@ -43,6 +46,14 @@ REPLIES, FAILURES = "replies", "failures"
 _FOLDER, _MADE, _INPUTS = "replay", "made.json", "inputs"
 _STAGES = ("generate", "asks", "verify")
 _READ = ("sources", "dataset")
+_OF_REPLY = (
+    "model",
+    "text",
+    "finish",
+    "prompt_tokens",
+    "completion_tokens",
+    "estimated",
+)
 _TABLES = ("tools", "queries", "attempts", "asks", "labels")
 
 
@@ -92,12 +103,31 @@ class _Made(BaseModel):
 class Reproduction:
     """The files of the bank that have the same bytes again, and those that differ.
 
-    `versions` names the libraries whose versions differ, such as "polars 2.1 (published: 2.0)".
+    `error` says why no bank could be made. `versions` names the libraries whose versions differ, such as "polars 2.1 (published: 2.0)".
     """
 
     same: tuple[str, ...]
     different: tuple[str, ...]
     versions: tuple[str, ...] = ()
+    error: str = ""
+
+    @property
+    def problem(self) -> str:
+        """What is not as it was published; "" if all files are."""
+        return self.error or ", ".join(self.different)
+
+
+def try_reproduction(published: Path) -> Reproduction:
+    """Make the bank of a publication again in a temporary folder."""
+    # Its messages are those of a run that the user has seen.
+    with (
+        tempfile.TemporaryDirectory(prefix="toolbank-again-") as temporary,
+        redirect_stderr(StringIO()),
+    ):
+        try:
+            return reproduce_bank(published, Path(temporary))
+        except ToolbankError as error:
+            return Reproduction((), (), error=str(error).partition("\n")[0])
 
 
 def write_replies(recipe: Recipe, run: RunFolder, folder: Path) -> int:
@@ -130,23 +160,11 @@ def write_replies(recipe: Recipe, run: RunFolder, folder: Path) -> int:
             journal = enter(Journal(run.journal, read_only=True))
             for entry in journal.entries():
                 if (entry.step, entry.identity) in wanted:
-                    replies.write(
-                        _publish(
-                            entry.key,
-                            entry.step,
-                            entry.attempt,
-                            entry.messages,
-                            entry.reply,
-                        )
-                    )
+                    row = {**vars(entry.reply), **vars(entry)}
+                    replies.write(_pick(PublishedReply, row))
             for one in journal.failures():
                 if one.final and (one.step, one.identity) in wanted:
-                    why = {"reason": one.reason, "message": one.message}
-                    failures.write(
-                        PublishedFailure(
-                            key=one.key, step=one.step, attempt=one.attempt, **why
-                        )
-                    )
+                    failures.write(_pick(PublishedFailure, vars(one)))
     read = [*run.outputs(_READ), run.dataset_labels, *run.catalogue.glob("*")]
     grades = run.verify.glob("*.*")
     for path in (*read, *grades):
@@ -242,21 +260,8 @@ async def _fill_journal(data: Path, path: Path) -> None:
             await journal.put_failure(failed.key, REPLIES, request, error, final=True)
 
 
-def _publish(
-    key: str, step: str, attempt: int, messages: list[dict[str, str]], reply: ChatReply
-) -> PublishedReply:
-    return PublishedReply(
-        key=key,
-        step=step,
-        attempt=attempt,
-        model=reply.model,
-        messages=tuple(PublishedMessage.model_validate(one) for one in messages),
-        text=reply.text,
-        finish=reply.finish,
-        prompt_tokens=reply.prompt_tokens,
-        completion_tokens=reply.completion_tokens,
-        estimated=reply.estimated,
-    )
+def _pick(kind: type[Record], row: Mapping[str, Any]) -> Record:
+    return kind.model_validate({name: row[name] for name in kind.model_fields})
 
 
 def _ask(one: PublishedReply) -> ChatRequest:
@@ -265,11 +270,7 @@ def _ask(one: PublishedReply) -> ChatRequest:
 
 
 def _answer(one: PublishedReply) -> ChatReply:
-    tokens: dict[str, Any] = {
-        name: getattr(one, name)
-        for name in ("prompt_tokens", "completion_tokens", "finish", "estimated")
-    }
-    return ChatReply(one.text, one.model, **tokens)
+    return ChatReply(**{name: getattr(one, name) for name in _OF_REPLY})
 
 
 def _copy(path: Path, target: Path) -> None:

@@ -192,6 +192,8 @@ def test_equal_texts_are_counted_apart_and_judged_by_nobody(judge, bank):
     assert judge.judged.message.startswith(
         "5 pairs by rules (heuristic); 3 of identical texts are not judged"
     )
+    # Pairs that do not differ take no place of others.
+    assert judge(Bank(bank.tools, some), pairs=4)["n"] == 4
 
 
 @pytest.mark.parametrize(

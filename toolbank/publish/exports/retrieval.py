@@ -64,7 +64,8 @@ def export_mteb(bank: Bank, folder: Path) -> None:
     task = fill_template(
         "publish/exports/mteb_task.py.j2",
         title=title,
-        description=json.dumps(f"Tools of {name} that a request needs."),
+        description=repr(f"Tools of {name} that a request needs."),
+        language=bank.info.get("language", ""),
         splits=[split for split in ("test", "dev") if split in qrels][:1],
     )
     write_text(folder / "task.py", task)
