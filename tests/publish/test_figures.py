@@ -50,7 +50,7 @@ def test_the_headline_is_the_retriever_chosen_on_validation(made):
     run, out, published = made
     label = published.retriever.label
     card = (out / "README.md").read_text()
-    assert f"The retriever {label} finds" in card
+    assert f"the published retriever, {label}, has R@5" in card
     assert f"The default retriever, <strong>{label}</strong>" in (
         (run / "report.html").read_text()
     )

@@ -73,6 +73,7 @@ class Contents:
     authors: Sequence[str] = ()
     date: str = ""
     facts: Sequence[Fact] = ()
+    has_prompts: bool = False
     replies: int = 0
     reproduction: Reproduction | None = None
 
@@ -112,6 +113,7 @@ def write_card(made: Contents) -> str:
             if one.requests
         },
         made=made,
+        prompts=made.has_prompts,
         few_pairs=FEWEST,
         headline=_headline(tables, retriever),
         citation=_cite(made),

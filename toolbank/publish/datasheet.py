@@ -66,8 +66,9 @@ def _describe_generator(evidence: Evidence) -> str:
     )
 
 
+_OF_MODEL = ("temperature", "max_tokens", "parameters")
 _SETTINGS = (
-    *("temperature", "max_tokens", "parameters", "queries", "offered", "sampling"),
+    *(*_OF_MODEL, "queries", "offered", "sampling"),
     *("min_tools", "max_tools", "tools_per_query", "near_duplicate"),
 )
 
@@ -76,13 +77,18 @@ def _describe_settings(evidence: Evidence) -> str:
     if not evidence.story.is_written:
         return f"seed {evidence.story.info.get('seed', 0)}"
     made = evidence.settings.get("generate") or {}
-    parts = [f"{key} {made[key]}" for key in _SETTINGS if made.get(key)]
+    parts = [
+        f"{key} {made[key]}"
+        for key in _SETTINGS
+        if made.get(key) and (evidence.prompts or key not in _OF_MODEL)
+    ]
     return ", ".join([f"seed {evidence.story.info.get('seed', 0)}", *parts])
 
 
 def _describe_prompts(evidence: Evidence) -> str:
     hashes = evidence.prompts.items()
-    return ", ".join(f"{name} (SHA-256 {sha256[:16]}…)" for name, sha256 in hashes)
+    named = [f"{name} (SHA-256 {sha256[:16]}…)" for name, sha256 in hashes]
+    return ", ".join(named) or "none were used"
 
 
 def _describe_attempts(evidence: Evidence) -> str:
