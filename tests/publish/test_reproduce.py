@@ -99,6 +99,8 @@ def test_the_card_says_what_was_tried(made, published, tmp_path):
     assert "author = {Ann Author}" in card
     do(made, "publish", "runs/mine", "--to", tmp_path / "plain")
     assert not [*(tmp_path / "plain").rglob("replies-*")]
+    for kind in ("*.j2", "examples/*.jsonl", "schemas/*.json"):
+        assert [*(tmp_path / "plain/prompts").glob(kind)]
     assert "cannot be reproduced" in (tmp_path / "plain/README.md").read_text()
 
 
