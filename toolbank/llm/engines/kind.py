@@ -91,10 +91,8 @@ class EngineContext:
 class Filler(Protocol):
     """Fills the journal a round at a time, for engines that reply later.
 
-    Without `sends`, requests that the journal lacks are not made.
+    With an attribute `sends` that is false, requests that the journal lacks are not made.
     """
-
-    sends: bool
 
     @property
     def failures(self) -> Mapping[str, EngineError]:

@@ -105,8 +105,6 @@ class BatchFiller:
             no key.
     """
 
-    sends = True
-
     def __init__(
         self,
         config: EngineConfig,
