@@ -3,7 +3,7 @@
 import pytest
 
 # What can't be installed by an extra: the words of a reason that names it.
-MACHINES = ("chromium", "GPU", "../shared", "small disk")
+MACHINES = ("chromium", "GPU", "../shared", "small disk", "package registry")
 
 
 def _is_slow_run(config):

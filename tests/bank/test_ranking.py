@@ -1,5 +1,7 @@
 """Ranking is exact, and metrics equal the reference library's."""
 
+from functools import partial
+
 import ir_measures
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ from scipy.stats import binomtest
 from toolbank.bank.ranking import (
     comp,
     draw_ties,
+    graded_ndcg,
     match_gold,
     match_places,
     mrr,
@@ -47,8 +50,14 @@ def pad(gold):
 
 
 def reference(measure, hits, gold):
-    pairs = [(str(q), str(tool)) for q, tools in enumerate(gold) for tool in tools]
-    qrels = [ir_measures.Qrel(*pair, 1) for pair in pairs]
+    """The values of ir_measures; `gold` are sets of tools, or their grades."""
+    qrels = [
+        ir_measures.Qrel(
+            str(q), str(tool), tools[tool] if isinstance(tools, dict) else 1
+        )
+        for q, tools in enumerate(gold)
+        for tool in tools
+    ]
     run = [
         ir_measures.ScoredDoc(str(q), str(tool), -rank)
         for q, row in enumerate(hits)
@@ -65,6 +74,15 @@ def test_metrics_equal_those_of_ir_measures(ranked, k):
     np.testing.assert_allclose(recall(found, n_gold, k), reference(R @ k, hits, gold))
     np.testing.assert_allclose(ndcg(found, n_gold, k), reference(nDCG @ k, hits, gold))
     np.testing.assert_allclose(mrr(found), reference(RR, hits, gold))
+
+
+@given(judged_rankings(), st.data(), st.sampled_from([1, 3, 5, 20]))
+def test_ndcg_of_graded_tools_equals_that_of_ir_measures(ranked, data, k):
+    hits, gold = ranked
+    draw = partial(data.draw, st.integers(1, 2))
+    grades = [{tool: draw() for tool in sorted(tools)} for tools in gold]
+    expected = reference(nDCG @ k, hits, grades)
+    np.testing.assert_allclose(graded_ndcg(hits, grades, k), expected)
 
 
 @given(judged_rankings(), st.integers(1, 15))

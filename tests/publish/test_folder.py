@@ -23,7 +23,7 @@ from toolbank.bank.files import write_records
 from toolbank.bank.profile import QueryProfile
 from toolbank.datasets import find_format
 from toolbank.datasets.published import PublishedConfig, read_published
-from toolbank.publish.data import write_qrels
+from toolbank.publish.data import write_graded
 from toolbank.publish.publish import PublicationParts, publish_to_folder
 from toolbank.requests.quality.measure import measure_quality
 from toolbank.run.recipe import load_recipe
@@ -118,7 +118,7 @@ def test_labels_of_other_requests_take_no_memory(published, tmp_path):
     write_records(tmp_path / "data/labels-1.parquet", Label, other)
     tracemalloc.start()
     (tmp_path / "out").mkdir()
-    write_qrels(tmp_path / "data", tmp_path / "out")
+    write_graded(tmp_path / "data", tmp_path / "out")
     assert tracemalloc.get_traced_memory()[1] < 2_000_000
     tracemalloc.stop()
     name = "qrels/test.trec"
@@ -130,9 +130,16 @@ def test_qrels_name_what_is_in_the_corpus_and_the_queries(published):
         return [json.loads(line) for line in (published / name).open()]
 
     corpus, queries = rows("corpus.jsonl"), rows("queries.jsonl")
-    qrels = list(ir_measures.read_trec_qrels(str(published / "qrels/test.trec")))
-    assert {one.query_id for one in qrels} == {row["_id"] for row in queries}
-    assert {one.doc_id for one in qrels} <= {row["_id"] for row in corpus}
+    train, qrels = (
+        list(ir_measures.read_trec_qrels(str(published / f"qrels/{split}.trec")))
+        for split in ("train", "test")
+    )
+    assert {one.query_id for one in train} == {"4", "5"}
+    every = [*train, *qrels]
+    assert {one.query_id for one in every} == {row["_id"] for row in queries}
+    assert {one.doc_id for one in every} <= {row["_id"] for row in corpus}
+    # No request is for validation.
+    assert not [*(published / "qrels").glob("dev.*")]
     row = {"title": TOOLS[0].name, "text": TOOLS[0].summary}
     assert corpus[0] == {"_id": "shop.find%20order", **row}
     run = {"q%201": {"shop.total": 2.0}, "2": {"shop.merge": 1.0}}

@@ -16,9 +16,10 @@ from toolbank.retrievers.settings import (
     Tool2VecConfig,
 )
 from toolbank.run.advice import warn_of_setbacks
+from toolbank.run.choice import choose_retriever
 from toolbank.run.folder import RunFolder
 from toolbank.run.recipe import load_recipe
-from toolbank.run.result import choose_retriever, describe_result
+from toolbank.run.result import describe_result
 from toolbank.run.run import run_recipe
 from toolbank.system.files import write_json
 

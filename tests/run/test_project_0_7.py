@@ -18,7 +18,7 @@ import pytest
 
 import toolbank as package
 from tests.commands import in_process
-from toolbank.datasets.export import FORMATS
+from toolbank.publish.exports import EXPORTS
 from toolbank.search.finder import Finder
 
 ARCHIVE = Path(__file__).parent / "data" / "project_0.7.tar.xz"
@@ -136,7 +136,7 @@ def test_what_is_read_of_a_run(project, elsewhere, server):
     bank = package.load_bank(run)
     assert len(bank.queries) == REQUESTS
     do(elsewhere, "compare", run, project / "natural.jsonl", "--no-encoder")
-    for form in FORMATS.keys() - {"datasets"}:
+    for form in EXPORTS.own.keys() - {"datasets"}:
         do(elsewhere, "export", run, "--format", form, "--out", form)
     labels = [
         json.loads(line)

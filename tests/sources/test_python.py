@@ -1,4 +1,5 @@
 import json
+import re
 import subprocess
 import sys
 from importlib import metadata
@@ -9,7 +10,11 @@ from jsonschema import Draft202012Validator
 from tests.corpus_files import check_expected, corpus_files
 from tests.sources.cases import read_cases
 from toolbank.sources.python.package import read_package
-from toolbank.sources.python.settings import PythonSource, package_version
+from toolbank.sources.python.settings import (
+    PythonSource,
+    package_licence,
+    package_version,
+)
 from toolbank.system.errors import InputError
 
 INFO = ("left_out", "left_out_examples", "undocumented")
@@ -95,3 +100,17 @@ def test_every_process_reads_the_same():
         for seed in ("1", "2")
     }
     assert len(outputs) == 1
+
+
+@pytest.mark.parametrize(
+    ("package", "licence"),
+    [
+        ("pydantic.types", "pydantic .*: MIT"),
+        ("statistics", "statistics of Python .*: PSF-2.0"),
+        # Of many lines in the metadata, and classified in one.
+        ("scipy", "scipy .*: .*BSD.*"),
+        ("no_such_package", ""),
+    ],
+)
+def test_the_licence_of_a_package_is_that_of_its_metadata(package, licence):
+    assert re.fullmatch(licence, package_licence(package))

@@ -40,6 +40,8 @@ Labels = Literal["verified", "first"]
 """Which labels of a query count if it has verified ones."""
 
 Grade = Literal["needed", "alternative", "aside"]
+NEEDED, ALTERNATIVE = 2, 1
+"""Grades of a tool in qrels and for nDCG; other tools have none."""
 
 GraderKind = Literal["", "check", "model", "person"]
 """Who gave a label; of two, the later kind in this list counts. "" in files of earlier versions."""
@@ -85,6 +87,18 @@ class QueryLabels:
     def all_alternatives(self) -> tuple[str, ...]:
         """The alternatives to any needed tool, each once."""
         return tuple(dict.fromkeys(chain.from_iterable(self.alternatives.values())))
+
+    @property
+    def grades(self) -> dict[str, int]:
+        """The grade of each tool that fits; a needed tool stays needed if it is an alternative, too."""
+        return {
+            **dict.fromkeys(self.needed, NEEDED),
+            **{
+                name: ALTERNATIVE
+                for name in self.all_alternatives
+                if name not in self.needed
+            },
+        }
 
 
 def group_labels(labels: Iterable[Label]) -> Mapping[str, QueryLabels]:

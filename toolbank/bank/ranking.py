@@ -241,6 +241,25 @@ def ndcg(found: Found, n_gold: NDArray[np.int64], k: int) -> Values:
     return np.asarray(gains / ideal, dtype=np.float64)
 
 
+def graded_ndcg(
+    hits: NDArray[np.int64], grades: Sequence[Mapping[int, int]], k: int
+) -> Values:
+    """nDCG@k with the grade of a tool as its gain, as trec_eval and ir_measures compute it from qrels.
+
+    `hits` [n, depth] are indices of tools, padded with -1. `grades` has, for each query, the grades
+    of the tools that fit; other tools have none. Where all grades are equal, it equals `ndcg`. The
+    ideal ranking has the highest grades first (Järvelin and Kekäläinen 2002).
+    """
+    discounts = 1 / np.log2(np.arange(k) + 2)
+    values = np.zeros(len(hits))
+    for row, (ranked, of) in enumerate(zip(hits[:, :k].tolist(), grades, strict=True)):
+        gains = [of.get(tool, 0) for tool in ranked]
+        ideal = sorted(of.values(), reverse=True)[:k]
+        best = ideal @ discounts[: len(ideal)]
+        values[row] = gains @ discounts[: len(gains)] / best
+    return values
+
+
 def mrr(found: Found) -> Values:
     """Reciprocal rank of the first relevant hit over all searched ranks; 0 without one."""
     first = found.argmax(axis=1) if found.shape[1] else np.zeros(len(found), np.int64)

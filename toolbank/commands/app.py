@@ -157,6 +157,10 @@ _COMMANDS = {
         "Publish a run's bank with a dataset card to a folder or a hub.",
         "publish runs/quickstart --to numpy-published --license cc-by-4.0; or toolbank publish runs/quickstart --to hub:me/numpy-bank",
     ),
+    "reproduce": (
+        "Make a published bank again from its replies, and compare the bytes.",
+        "reproduce numpy-published --out runs/again",
+    ),
     "schema": (
         "Print the JSON Schema of a recipe, for editors.",
         "schema > recipe.schema.json",
@@ -170,7 +174,7 @@ _ELSEWHERE = {
         ("generate", "asks", "verify", "profile", "train", "report", "plan"),
         "toolbank.commands.run",
     ),
-    "export": "toolbank.commands.publish",
+    **dict.fromkeys(("export", "reproduce"), "toolbank.commands.publish"),
     "recipes": "toolbank.commands.schema",
     "planner": "toolbank.papers.planner.command",
     "encoder": "toolbank.papers.command",

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from toolbank.commands.options import RunArgument, complain, echo
+from toolbank.publish.exports import EXPORTS
 
 _HUB = "hub:"
 
@@ -40,6 +40,20 @@ def publish(
             help="The retriever to publish with the bank. Default: the one that `toolbank search` uses.",
         ),
     ] = "",
+    with_replies: Annotated[
+        bool,
+        typer.Option(
+            "--with-replies",
+            help=(
+                "Publish the models' replies and the prompts sent, too, so that others can "
+                "reproduce the bank. They may be private."
+            ),
+        ),
+    ] = False,
+    author: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="An author for the citation; repeatable."),
+    ] = None,
     public: Annotated[
         bool, typer.Option("--public", help="On a hub: let anyone read it.")
     ] = False,
@@ -57,7 +71,13 @@ def publish(
     from toolbank.run.folder import open_run
     from toolbank.system.errors import InputError
 
-    wanted = PublicationParts(open_run(run), licence, retriever)
+    wanted = PublicationParts(
+        open_run(run),
+        licence,
+        retriever,
+        replies=with_replies,
+        authors=tuple(author or ()),
+    )
     if to.startswith(_HUB):
         repository = to.removeprefix(_HUB)
         echo(f"Published {publish_to_hub(wanted, repository, public=public, sure=yes)}")
@@ -76,6 +96,11 @@ def publish(
             f"First: toolbank run {run}"
         )
     echo(f"Wrote {folder}: {made.summary}.")
+    if made.reproduction and made.reproduction.problem:
+        complain(
+            "The published replies did not give the same bank again, and the card says so: "
+            f"{made.reproduction.problem}"
+        )
     if (folder / "prompts").is_dir():
         echo(
             f"{folder / 'prompts'} holds the run's prompt templates and examples. Remove what is "
@@ -83,35 +108,52 @@ def publish(
         )
 
 
-class ExportFormat(StrEnum):
-    """What `toolbank export` can write."""
+def reproduce(
+    folder: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FOLDER",
+            help="A folder that `toolbank publish --with-replies` wrote.",
+        ),
+    ],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="A new run folder.")],
+) -> None:
+    """Make a published bank again from its replies, and compare the bytes."""
+    from toolbank.publish.replies import reproduce_bank
+    from toolbank.system.errors import ToolbankError
 
-    datasets = "datasets"
-    jsonl = "jsonl"
-    toolbank = "toolbank"
-    functions = "functions"
-    anthropic = "anthropic"
-    gemini = "gemini"
-    mcp = "mcp"
+    found = reproduce_bank(folder, out)
+    for name in found.same:
+        echo(f"the same bytes: {name}")
+    if found.different:
+        raise ToolbankError(
+            "\n".join(
+                [
+                    f"{out / 'bank'}: other bytes than published: {', '.join(found.different)}.",
+                    *(f"  another version: {version}" for version in found.versions),
+                ]
+            )
+        )
+    echo(f"{out} has the published bank.")
 
 
 def export(
     run: RunArgument,
     out: Annotated[Path, typer.Option(metavar="DIR", help="The folder to write to.")],
     form: Annotated[
-        ExportFormat,
+        str,
         typer.Option(
-            "--format", metavar="|".join(ExportFormat), help="How the bank is written."
+            "--format", metavar="|".join(EXPORTS.own), help="How the bank is written."
         ),
-    ] = ExportFormat.datasets,
+    ] = "datasets",
 ) -> None:
     """Write a run's bank in another format."""
-    from toolbank.datasets.export import TOOL_FORMATS, export_folder
+    from toolbank.publish.exports import export_folder
     from toolbank.run.folder import open_run
     from toolbank.run.refresh import refuse_outdated
 
     folder = open_run(run)
-    if form.value not in TOOL_FORMATS:
+    if not EXPORTS.find(form, "--format").tools_only:
         refuse_outdated(folder)
-    for path in export_folder(folder.bank, form.value, out):
+    for path in export_folder(folder.bank, form, out):
         echo(f"Wrote {path}")

@@ -167,6 +167,7 @@ def _download(name: str, revision: str | None, endpoint: str, caches: str) -> Pa
             endpoint=endpoint,
             cache_dir=caches,
             allow_patterns=_READ,
+            ignore_patterns=[f"{DATA}/{name}-*" for name in ("replies", "failures")],
         )
     if not Path(folder).is_dir():
         raise InputError(

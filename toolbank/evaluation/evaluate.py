@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from toolbank.bank.ranking import (
     Hits,
     Values,
     comp,
+    graded_ndcg,
     match_gold,
     match_places,
     mrr,
@@ -36,7 +37,7 @@ from toolbank.evaluation.sets import EvaluationSet
 from toolbank.retrievers.base import Retriever
 from toolbank.retrievers.kind import RetrieverConfig
 from toolbank.system.errors import InputError
-from toolbank.system.files import read_lines, write_text
+from toolbank.system.files import iterate_lines, write_text
 from toolbank.system.numbers import count
 
 MRR_DEPTH = 100
@@ -86,9 +87,13 @@ def measure(
         else match_gold(hits, gold)
     )
     n_gold = np.array([len(tools) for tools in evaluated.gold], dtype=np.int64)
-    columns = [
-        metric(found, n_gold, k) for metric in (recall, ndcg, comp) for k in config.ks
-    ]
+    columns = [recall(found, n_gold, k) for k in config.ks]
+    if evaluated.alternatives:
+        grades = evaluated.grades()
+        columns += [graded_ndcg(hits, grades, k) for k in config.ks]
+    else:
+        columns += [ndcg(found, n_gold, k) for k in config.ks]
+    columns += [comp(found, n_gold, k) for k in config.ks]
     columns.append(mrr(found[:, :MRR_DEPTH]))
     if evaluated.has_twins:
         twins = np.array(evaluated.first_twins, dtype=np.int64)
@@ -174,8 +179,17 @@ def read_hits(path: Path, k: int) -> list[Found]:
     Raises:
         InputError: the file is missing or damaged.
     """
-    rows = check(read_lines(path, lambda row, _: row), list[Found], path)
+    rows = check(list(iterate_hits(path)), list[Found], path)
     return [replace(one, hits=one.hits[:k]) for one in rows]
+
+
+def iterate_hits(path: Path) -> Iterator[dict[str, Any]]:
+    """Read the lines of a file that `write_hits` wrote.
+
+    Raises:
+        InputError: the file is missing or damaged.
+    """
+    return iterate_lines(path, lambda row, _: row)
 
 
 def _lines(measured: Measured) -> Iterator[str]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from toolbank.bank.bank import Bank, QueryLabels
+from toolbank.bank.bank import ALTERNATIVE, NEEDED, Bank, QueryLabels
 from toolbank.bank.records import Query, find_first_twins
 from toolbank.evaluation import CLASS_PARTS, SEEN_PARTS, VERIFIED
 from toolbank.evaluation.figures import SetLabels
@@ -53,6 +53,14 @@ class EvaluationSet:
         for row, indices in zip(padded, self.gold, strict=True):
             row[: len(indices)] = sorted(indices)
         return padded
+
+    def grades(self) -> list[dict[int, int]]:
+        """Return the grades of each query's tools, as its qrels have them."""
+        return [
+            dict.fromkeys(frozenset[int]().union(*places.values()), ALTERNATIVE)
+            | dict.fromkeys(places, NEEDED)
+            for places in self.alternatives
+        ]
 
     def selections(self) -> dict[str, NDArray[np.int64]]:
         """Return the positions of the queries of the set and of each non-empty part."""
@@ -130,7 +138,8 @@ def held_out_set(bank: Bank) -> EvaluationSet:
 def verified_set(bank: Bank) -> EvaluationSet | None:
     """Make the set of the test requests by their verified labels; None without any.
 
-    A needed tool counts as found if an alternative is, which fills no other place. Requests without
+    A needed tool counts as found if an alternative is, which fills no other place; for nDCG, needed
+    tools have the grade 2 and alternatives 1, as in published qrels. Requests without
     a verified label keep their first ones; excluded requests are skipped.
     """
     queries, labels = [], []

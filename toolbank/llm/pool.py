@@ -203,7 +203,8 @@ class Pool:
         left = self.budget.seconds_left(monotonic())
         is_late = left is not None and left <= 0
         is_ending = self.stop and self.stop.cause != "budget"
-        if self._filler is None or is_late or is_ending:
+        can_send = self._filler and getattr(self._filler, "sends", True)
+        if self._filler is None or not can_send or is_late or is_ending:
             return []
         identity = self.engine.identity
         sent = [self._filler.holds(one.request.key(identity)) for one in missing]

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from toolbank.bank.records import Split
 from toolbank.datasets.published import ASIDE
 from toolbank.evaluation import TEST_PARTS, VERIFIED, main_k
 from toolbank.evaluation.figures import FEWEST, Figure
 from toolbank.evaluation.tables import FEW, percent, with_intervals
 from toolbank.llm.engines import has_copied_wording
-from toolbank.publish.data import QrelCounts, RowCounts
+from toolbank.publish.croissant import describe_dataset
+from toolbank.publish.data import RowCounts
+from toolbank.publish.datasheet import Fact
 from toolbank.publish.from_run import MODELS, PublishedRetriever, RunResults
+from toolbank.publish.qrels import BEIR_SPLITS, QrelCounts
+from toolbank.publish.replies import REPLIES, Reproduction
 from toolbank.report.quality import list_figures
 from toolbank.system.numbers import count
 from toolbank.system.terminal import one_line
@@ -24,6 +30,7 @@ _LONGEST = 300
 # Characters with a meaning in Markdown (structure, links, HTML), which a backslash removes.
 _MEANS_SOMETHING = re.compile(r"[\\`*_\[\]#|~$]|:(?=//)|(?<=\w)@(?=\w)|(?<=[wW]{3})\.")
 _STARTS_LIST = re.compile(r"^(?:[-+]|\d+(?=[.)]))")
+_BRACES = re.compile(r"[{}\\]")
 _USER = re.compile(r"(?<=://)[^/@\s]+@")
 
 
@@ -52,13 +59,23 @@ _GRADERS = {"person": "by people", "model": "by a model", "check": "by checks"}
 
 @dataclass(frozen=True)
 class Contents:
-    """The content of a publication; `licence` is "" if none was stated."""
+    """The content of a publication; `licence` is "" if none was stated.
+
+    `date` is that of the bank, such as 2026-11-28. `reproduction` is the result of making the bank
+    again of its `replies`, None if they are not published.
+    """
 
     story: RunResults
     rows: RowCounts
-    judged: QrelCounts
+    judged: Mapping[Split, QrelCounts]
     retriever: PublishedRetriever | None
     licence: str
+    authors: Sequence[str] = ()
+    date: str = ""
+    facts: Sequence[Fact] = ()
+    has_prompts: bool = False
+    replies: int = 0
+    reproduction: Reproduction | None = None
 
     @property
     def summary(self) -> str:
@@ -70,6 +87,7 @@ class Contents:
             *([f"{rows.aside:,} set aside"] if rows.aside else []),
             *([count(rows.asks, "ask")] if rows.asks else []),
             *([count(rows.labels, "verified label")] if rows.labels else []),
+            *([count(self.replies, "reply", "replies")] if self.replies else []),
             f"retriever {shown.label}" if shown else "no retriever, as none is fitted",
         ]
         return ", ".join(parts)
@@ -77,7 +95,8 @@ class Contents:
 
 def write_card(made: Contents) -> str:
     """Write README.md of a publication; foreign text in it is escaped."""
-    story, rows, judged, retriever = made.story, made.rows, made.judged, made.retriever
+    story, rows, retriever = made.story, made.rows, made.retriever
+    tables = list(_tables(story.figures))
     return fill_template(
         "publish/card.md.j2",
         head=_head(made),
@@ -87,7 +106,17 @@ def write_card(made: Contents) -> str:
         number="{:,}".format,
         story=story,
         rows=rows,
-        judged=judged,
+        judged=made.judged["test"],
+        qrels={
+            BEIR_SPLITS[split]: one
+            for split, one in made.judged.items()
+            if one.requests
+        },
+        made=made,
+        prompts=made.has_prompts,
+        few_pairs=FEWEST,
+        headline=_headline(tables, retriever),
+        citation=_cite(made),
         retriever=retriever,
         models=MODELS,
         aside=ASIDE,
@@ -102,8 +131,51 @@ def write_card(made: Contents) -> str:
         attempts=story.info.get("counts") or {},
         dataset_type=str((story.info.get("dataset") or {}).get("type", "")),
         quality=list_figures(story.quality) if story.quality else [],
-        tables=list(_tables(story.figures)),
+        tables=tables,
     )
+
+
+def describe_contents(made: Contents, folder: Path) -> dict[str, Any]:
+    """Describe a publication in a folder as Croissant metadata."""
+    rows = made.rows
+    about = {
+        "name": made.story.name,
+        "description": f"Requests and the tools that each needs: {made.summary}.",
+        "version": "1.0.0",
+        "datePublished": made.date,
+        "citeAs": _cite(made),
+        **({"license": made.licence} if made.licence else {}),
+        "creator": [{"@type": "sc:Person", "name": name} for name in made.authors],
+    }
+    counts = {"tools": 1, "asks": rows.asks, "labels": rows.labels, ASIDE: rows.aside}
+    return describe_dataset(folder, {**counts, REPLIES: made.replies}, about)
+
+
+def _cite(made: Contents) -> str:
+    """The BibTeX entry of a publication."""
+    parts = {
+        "title": f"{made.story.name}: requests for tools, and the tools that each needs",
+        "author": " and ".join(made.authors),
+        "year": made.date[:4],
+        "note": f"Tool-retrieval dataset, made by toolbank {__version__}",
+    }
+    lines = [
+        f"  {key} = {{{_BRACES.sub('', one_line(value, _LONGEST))}}},"
+        for key, value in parts.items()
+        if value
+    ]
+    return "\n".join([f"@misc{{{made.story.name},", *lines, "}"])
+
+
+def _headline(
+    tables: Sequence[Mapping[str, Any]], retriever: PublishedRetriever | None
+) -> dict[str, Any] | None:
+    """The figures of the published retriever on the test by the best labels; None without any."""
+    by_set = {table["set"]: table for table in tables}
+    table = by_set.get(VERIFIED) or by_set.get("test")
+    rows = {row[0]: row for row in table["rows"]} if table else {}
+    row = rows.get(retriever.label) if retriever else None
+    return {**table, "row": row} if table and row else None
 
 
 def _head(made: Contents) -> dict[str, Any]:
@@ -119,15 +191,16 @@ def _head(made: Contents) -> dict[str, Any]:
         "task_categories": ["text-retrieval"],
         "tags": [*tags, "toolbank"],
         "size_categories": [size],
-        "configs": list(_configs(made.rows)),
+        "configs": list(_configs(made.rows, made.replies)),
     }
 
 
-def _configs(rows: RowCounts) -> Iterator[dict[str, Any]]:
+def _configs(rows: RowCounts, replies: int) -> Iterator[dict[str, Any]]:
     # `datasets` fails on a listed split without rows.
     queries = [_files(split, split) for split, n in rows.queries.items() if n]
     yield {"config_name": "queries", "default": True, "data_files": queries}
     others = {"tools": 1, "asks": rows.asks, "labels": rows.labels, ASIDE: rows.aside}
+    others[REPLIES] = replies
     for name, n in others.items():
         if n:
             split = "train" if name == "asks" else name

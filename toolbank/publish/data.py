@@ -1,12 +1,12 @@
-"""Write the rows of a publication: parquet shards by split, and the test queries as qrels."""
+"""Write the rows of a publication: parquet shards by split."""
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar, get_args
 
@@ -19,9 +19,10 @@ from toolbank.bank.bank import (
     read_labels,
     read_profiles,
 )
-from toolbank.bank.files import make_frame, read_column, read_frames, read_records
+from toolbank.bank.files import make_frame, read_column, read_records
 from toolbank.bank.records import Ask, Query, Record, Split, Tool
 from toolbank.datasets.published import ASIDE, shard_name
+from toolbank.publish.qrels import QrelCounts, write_beir
 
 if TYPE_CHECKING:
     import polars as pl
@@ -219,118 +220,33 @@ def _write_queries(
     return counts + Counter({name: one.rows for name, one in writers.items()}), left_out
 
 
-NEEDED, ALTERNATIVE = 2, 1
-"""Grades of a tool; other tools have no line."""
-
-_FORBIDDEN = frozenset('%"')
-
-
-@dataclass(frozen=True)
-class QrelCounts:
-    """How many requests have grades and verified grades, and how many lines each grade has.
-
-    `unknown` counts labels that name no tool of the bank.
-    """
-
-    requests: int
-    verified: int
-    grades: Mapping[int, int]
-    unknown: int
-
-
-def write_qrels(data: Path, folder: Path) -> QrelCounts:
-    """Write corpus.jsonl, queries.jsonl, qrels/test.tsv and qrels/test.trec from the shards in `data`.
-
-    A needed tool has the grade 2, an alternative 1. Verified labels are used if a request has some,
-    else its first ones, which only have needed tools.
+def write_graded(data: Path, folder: Path) -> dict[Split, QrelCounts]:
+    """Write the layouts of BEIR and TREC from the shards in `data`, as `write_beir`.
 
     Raises:
         InputError: a shard can't be read.
     """
-    ids = _write_corpus(data, folder / "corpus.jsonl")
-    verified = _read_grades(data)
-    counts: Counter[str] = Counter()
-    grades: Counter[int] = Counter()
-    (folder / "qrels").mkdir()
-    with (
-        (folder / "queries.jsonl").open("w", encoding="utf-8") as queries,
-        (folder / "qrels" / "test.tsv").open("w", encoding="utf-8") as beir,
-        (folder / "qrels" / "test.trec").open("w", encoding="utf-8") as trec,
-    ):
-        beir.write("query-id\tcorpus-id\tscore\n")
-        for query in _read_shards(data, "test", LabelledQuery):
-            found = verified.get(query.id)
-            if found is None:
-                found = dict.fromkeys(query.tools, NEEDED)
-            by_id: dict[str, int] = {}
-            for name, grade in found.items():
-                if name in ids:
-                    by_id[ids[name]] = max(grade, by_id.get(ids[name], 0))
-                else:
-                    counts["unknown"] += 1
-            if not by_id:
-                continue
-            counts["requests"] += 1
-            counts["verified"] += query.id in verified
-            qid = as_id(query.id)
-            queries.write(_line({"_id": qid, "text": query.query}))
-            for tool, grade in by_id.items():
-                grades[grade] += 1
-                beir.write(f"{qid}\t{tool}\t{grade}\n")
-                trec.write(f"{qid} 0 {tool} {grade}\n")
-    by_grade = dict(sorted(grades.items(), reverse=True))
-    return QrelCounts(
-        counts["requests"], counts["verified"], by_grade, counts["unknown"]
+    return write_beir(
+        folder,
+        read_shards(data, "tools", Tool),
+        lambda split: read_shards(data, split, LabelledQuery),
+        partial(_read_labels, data),
     )
 
 
-def as_id(name: str) -> str:
-    """Encode a name for TREC: blanks and the like become percent-encoded."""
-    return "".join(
-        character
-        if character.isprintable()
-        and not character.isspace()
-        and character not in _FORBIDDEN
-        else "".join(f"%{byte:02X}" for byte in character.encode("utf-8"))
-        for character in name
-    )
+def _read_labels(data: Path, split: Split) -> Mapping[str, QueryLabels]:
+    """Read the merged labels of the queries of a split."""
+    shards = sorted(data.glob(f"{split}-*.parquet"))
+    ids = {name for shard in shards for name in read_column(shard, "id")}
+    labels = read_shards(data, "labels", Label)
+    return group_labels(label for label in labels if label.query in ids)
 
 
-def _write_corpus(data: Path, path: Path) -> dict[str, str]:
-    """Write the tools; gives their ids by all names."""
-    ids: dict[str, str] = {}
-    aliases: dict[str, str] = {}
-    with path.open("w", encoding="utf-8") as corpus:
-        for tool in _read_shards(data, "tools", Tool):
-            ids[tool.name] = as_id(tool.name)
-            for alias in tool.aliases:
-                aliases.setdefault(alias, ids[tool.name])
-            row = {"_id": ids[tool.name], "title": tool.name}
-            corpus.write(_line({**row, "text": tool.full_description}))
-    return aliases | ids
+def read_shards(data: Path, name: str, kind: type[R]) -> Iterator[R]:
+    """Read the rows of all shards of a name.
 
-
-def _read_grades(data: Path) -> dict[str, dict[str, int]]:
-    """Read the grades of tools by test query with merged labels."""
-    import polars as pl
-
-    shards = sorted(data.glob("test-*.parquet"))
-    tested = {name for shard in shards for name in read_column(shard, "id")}
-    grades: dict[str, dict[str, int]] = {}
-    for shard in sorted(data.glob("labels-*.parquet")):
-        for frame in read_frames(shard):
-            rows = frame.filter(pl.col("query").is_in(list(tested)))
-            for query, tool, grade in rows["query", "tool", "grade"].iter_rows():
-                of = grades.setdefault(query, {})
-                given = NEEDED if grade == "needed" else ALTERNATIVE
-                of[tool] = max(given, of.get(tool, 0))
-    return grades
-
-
-def _read_shards(data: Path, name: str, kind: type[R]) -> Iterator[R]:
+    Raises:
+        InputError: a shard can't be read.
+    """
     for shard in sorted(data.glob(f"{name}-*.parquet")):
         yield from read_records(shard, kind)
-
-
-def _line(row: Mapping[str, str]) -> str:
-    return json.dumps(row, ensure_ascii=False) + "\n"

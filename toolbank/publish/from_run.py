@@ -7,6 +7,7 @@ import os
 import shutil
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -16,9 +17,10 @@ from pydantic import BaseModel
 from toolbank.config.base import is_transport
 from toolbank.config.explain import read_checked
 from toolbank.evaluation.figures import Figure
-from toolbank.report.content import Judge
+from toolbank.report.content import Asks, Judge
 from toolbank.report.sections import Verification
 from toolbank.requests.quality.measure import Quality
+from toolbank.sources.collect import source_licences
 from toolbank.system.errors import InputError
 from toolbank.system.files import json_text, read_text, write_text
 from toolbank.system.secrets import mask_command, without_credentials, without_users
@@ -39,7 +41,7 @@ _FITTED = "retrievers/"
 class RunResults:
     """The results of finished stages; `stale` names stages whose results are outdated.
 
-    `info` is bank.json.
+    `info` is bank.json; `licences` are those of the sources, by their packages' metadata.
     """
 
     name: str
@@ -48,6 +50,8 @@ class RunResults:
     judge: Judge | None = None
     verification: Verification | None = None
     quality: Quality | None = None
+    asks: Asks | None = None
+    licences: tuple[str, ...] = ()
     stale: tuple[str, ...] = ()
 
     @property
@@ -113,6 +117,8 @@ def read_story(recipe: Recipe, run: RunFolder) -> RunResults:
         judge=read("judge", run.judge, Judge),
         verification=read("verify", run.verified, Verification),
         quality=read("report", run.quality, Quality),
+        asks=read("asks", run.bank / "asks.json", Asks),
+        licences=source_licences(recipe.sources),
         stale=tuple(stale),
     )
 
@@ -157,6 +163,11 @@ def write_prompts(recipe: Recipe, run: RunFolder, folder: Path) -> None:
             if is_done or used.get(asset.title) == asset.sha256:
                 target = folder / asset.kind / asset.name
                 write_text(target, without_users(read_text(asset.path)))
+
+
+def find_date(path: Path) -> str:
+    """The day on which a file was written, such as 2026-11-28, in UTC."""
+    return datetime.fromtimestamp(path.stat().st_mtime, UTC).date().isoformat()
 
 
 def without_places(value: Any) -> Any:
@@ -230,7 +241,7 @@ def write_retriever(
     Raises:
         InputError: no retriever of that name is fitted.
     """
-    from toolbank.run.result import choose_retriever
+    from toolbank.run.choice import choose_retriever
 
     fitted = [
         one

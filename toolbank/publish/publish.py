@@ -9,19 +9,24 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from toolbank.datasets.published import DATA
-from toolbank.publish.card import Contents, write_card
-from toolbank.publish.data import SHARD_ROWS, write_data, write_qrels
+from toolbank.publish.card import Contents, describe_contents, write_card
+from toolbank.publish.data import SHARD_ROWS, write_data, write_graded
+from toolbank.publish.datasheet import collect_evidence, list_facts
 from toolbank.publish.from_run import (
+    find_date,
     read_story,
     write_prompts,
     write_recipe,
     write_retriever,
 )
+from toolbank.publish.qrels import write_runs
+from toolbank.publish.replies import try_reproduction, write_replies
 from toolbank.run.assets import using_assets
 from toolbank.run.folder import RunFolder
 from toolbank.run.recipe import load_recipe
 from toolbank.run.refresh import refuse_outdated
 from toolbank.system.errors import InputError
+from toolbank.system.files import write_json
 from toolbank.system.folders import (
     MARK,
     FolderKind,
@@ -44,13 +49,16 @@ class PublicationParts:
     """The parts of a run to publish.
 
     `licence` is an identifier of hubs, such as cc-by-4.0, or "". `retriever` is a label, or "" for
-    the default retriever of `toolbank search`.
+    the default retriever of `toolbank search`. `replies`: with the replies of models, from which
+    the bank can be made again. `authors` are named by the citation.
     """
 
     run: RunFolder
     licence: str = ""
     retriever: str = ""
     shard_rows: int = SHARD_ROWS
+    replies: bool = False
+    authors: tuple[str, ...] = ()
 
     def check(self) -> None:
         """Check that the run can be published, before anything is written.
@@ -90,10 +98,11 @@ def publish_to_folder(wanted: PublicationParts, folder: Path) -> Contents:
     """Write a run's bank, its card and its retriever to a folder.
 
     - data/{tools,train,validation,test}-*.parquet, and asks and labels if there are any
-    - corpus.jsonl, queries.jsonl, qrels/test.tsv, qrels/test.trec: the test in the formats of BEIR
-      and TREC
-    - models/, recipe.yaml, README.md
+    - corpus.jsonl, queries.jsonl and qrels/: the splits in the formats of BEIR and TREC
+    - runs/: what each retriever finds for the test requests, as TREC runs
+    - models/, recipe.yaml, README.md, croissant.json
     - prompts/ and crawlers/: the files that the run was made with
+    - with replies, those and replay/ (`write_replies`)
 
     Everything is written before it replaces an earlier publication. The same run gives the same
     bytes.
@@ -121,12 +130,31 @@ def write_publication(wanted: PublicationParts, folder: Path) -> Contents:
         write_prompts(recipe, run, folder)
     shown = write_retriever(recipe, run, folder, wanted.retriever, story.stale_models)
     rows = write_data(run.bank, folder / DATA, wanted.shard_rows)
-    judged = write_qrels(folder / DATA, folder)
+    judged = write_graded(folder / DATA, folder)
+    if story.figures:
+        write_runs(run.hits, folder / "runs")
     prompts = Path("prompts") if (folder / "prompts").is_dir() else None
     own = recipe.model_copy(update={"prompts": prompts})
     (folder / "recipe.yaml").write_text(write_recipe(own), encoding="utf-8")
-    contents = Contents(story, rows, judged, shown, wanted.licence)
+    n_replies, reproduction = 0, None
+    if wanted.replies:
+        n_replies = write_replies(recipe, run, folder)
+        reproduction = try_reproduction(folder)
+    contents = Contents(
+        story,
+        rows,
+        judged,
+        shown,
+        wanted.licence,
+        authors=wanted.authors,
+        date=find_date(run.bank / "queries.parquet"),
+        facts=list_facts(collect_evidence(story, rows, own, folder)),
+        has_prompts=prompts is not None,
+        replies=n_replies,
+        reproduction=reproduction,
+    )
     (folder / "README.md").write_text(write_card(contents), encoding="utf-8")
+    write_json(folder / "croissant.json", describe_contents(contents, folder))
     return contents
 
 

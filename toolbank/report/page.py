@@ -89,7 +89,9 @@ _MODULE_COLOURS = 6
 _DRAWN = ("queries", "descriptions", "requests")
 
 
-def describe_page(content: Content, config: ReportConfig) -> dict[str, Any]:
+def describe_page(
+    content: Content, config: ReportConfig, chosen: str
+) -> dict[str, Any]:
     """Make the context of the templates.
 
     Raises:
@@ -129,7 +131,8 @@ def describe_page(content: Content, config: ReportConfig) -> dict[str, Any]:
         "splits": count_splits(bank.queries),
         "sources": _describe_sources(content),
         "k": k,
-        "headlines": _headlines(recall, k, content.differences),
+        "chosen": chosen,
+        "headlines": _headlines(recall, k, content.differences, chosen),
         "recall": recall,
         "fewest": FEWEST,
         "axis_end": widest(recall, f"Recall@{k}") if recall else 1.0,
@@ -246,21 +249,26 @@ def _list_left_out(info: Mapping[str, Any]) -> list[tuple[str, str, int]]:
 
 
 def _headlines(
-    tables: Sequence[ScoreTable], k: int | None, differences: Sequence[Difference]
+    tables: Sequence[ScoreTable],
+    k: int | None,
+    differences: Sequence[Difference],
+    chosen: str,
 ) -> list[dict[str, Any]]:
-    """Find the best recall of the test split and of every labelled file.
+    """Find the recall of the chosen retriever on the test split and on every labelled file.
 
-    `plain` is that of the retriever of descriptions, if it is not the best.
+    Without one, it is that of the best. `plain` is that of the retriever of descriptions, if it is
+    another one.
     """
     plain = next(
         (one.against for one in differences if one.baseline == "descriptions"), ""
     )
     found = []
     for table in tables:
-        best = best_score(table, f"Recall@{k}")
-        if best and not table.is_part:
-            retriever, score = best
-            scores = dict(table.column(f"Recall@{k}"))
+        scores = dict(table.column(f"Recall@{k}"))
+        own = scores.get(chosen)
+        shown = (chosen, own) if own else best_score(table, f"Recall@{k}")
+        if shown and not table.is_part:
+            retriever, score = shown
             found.append(
                 {
                     "table": table,

@@ -26,10 +26,10 @@ QUALITY = "quality.json"
 _LONGEST_TEXT = 1500
 
 
-def write_report(run: Path, config: ReportConfig) -> Path:
+def write_report(run: Path, config: ReportConfig, chosen: str = "") -> Path:
     """Write `run`/report.html from the files of a run, and return its path.
 
-    quality.json next to it has the shown figures of the bank, for other programs. The same files
+    `chosen` is the default retriever; the headline has its figures. quality.json next to it has the shown figures of the bank, for other programs. The same files
     give the same bytes. The page is self-contained, and its content security policy forbids
     loading anything. Every text of the run is escaped.
 
@@ -37,7 +37,7 @@ def write_report(run: Path, config: ReportConfig) -> Path:
         InputError: there is no bank, or a file is damaged.
         ToolbankError: the page can't be written.
     """
-    page = describe_page(read_content(run), config)
+    page = describe_page(read_content(run), config, chosen)
     script = read_template("filter.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     html = (

@@ -17,10 +17,10 @@ from toolbank.config.assets import own_folders
 from toolbank.retrievers import RETRIEVERS
 from toolbank.retrievers.base import ENCODERS
 from toolbank.run.assets import list_inputs, using_assets
+from toolbank.run.choice import choose_retriever
 from toolbank.run.fit import load_fitted
 from toolbank.run.folder import RunFolder, open_run
 from toolbank.run.recipe import Recipe, RecipeFile, load_recipe
-from toolbank.run.result import choose_retriever
 from toolbank.run.stages import STAGES
 from toolbank.run.stages.fit import FitStage
 from toolbank.run.stages.profile import ProfileStage

@@ -158,6 +158,12 @@ def source_versions(sources: Sequence[SourceConfig]) -> list[str]:
     return versions
 
 
+def source_licences(sources: Sequence[SourceConfig]) -> tuple[str, ...]:
+    """List the licences of sources, such as "networkx 3.5: BSD-3-Clause", as far as they are known."""
+    found = (_find(source).licence(source) for source in sources)
+    return tuple(dict.fromkeys(filter(None, found)))
+
+
 def source_files(sources: Sequence[SourceConfig]) -> tuple[Asset, ...]:
     """The files of sources in crawlers/: which objects they read, and which tools are twins."""
     names = [

@@ -140,6 +140,7 @@ class SourceKind(Generic[C]):
             read again. The file of `scope_name` is not part of it.
         keeps: a sentence on what stays in the folder when reading is interrupted, or "".
         places: files and folders of this machine that the configuration names.
+        licence: names the source and its licence, by the metadata of its package; "" if unknown.
         starts: the command lines that reading starts on this machine.
         recognise: returns the configuration that reads a location, or None. Starts nothing.
         takes: what `recognise` accepts, such as "an installed package".
@@ -154,6 +155,7 @@ class SourceKind(Generic[C]):
     content_id: Callable[[C], str]
     keeps: str = ""
     places: Callable[[C], tuple[Path, ...]] = lambda _: ()
+    licence: Callable[[C], str] = lambda _: ""
     starts: Callable[[C], tuple[str, ...]] = lambda _: ()
     recognise: Callable[[Location], C | None] = lambda _: None
     takes: str = ""

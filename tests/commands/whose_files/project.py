@@ -5,7 +5,7 @@ import subprocess
 from contextlib import contextmanager
 
 from tests.commands.in_process import do, toolbank
-from toolbank.datasets.export import FORMATS
+from toolbank.publish.exports import EXPORTS
 from toolbank.search.run_search import load
 from toolbank.system.errors import ToolbankError
 
@@ -38,7 +38,7 @@ COMMANDS = {
     "judge": ("judge", "small.yaml"),
     "replace": (*RUN, "--set", "seed=7", "--replace", *SOURCES),
     "crawl": ("crawl", "--sphinx", "http://127.0.0.1:9/"),
-    **{form: ("export", "runs/mine", "--format", form) for form in FORMATS},
+    **{form: ("export", "runs/mine", "--format", form) for form in EXPORTS.names},
 }
 
 

@@ -12,7 +12,7 @@ from tests.commands.in_process import do, toolbank
 from tests.commands.whose_files.conftest import ASKED
 from tests.commands.whose_files.project import COMMANDS, read_by_others, refused, seen
 from tests.tiny_models import tiny_encoder
-from toolbank.datasets.export import FORMATS
+from toolbank.publish.exports import EXPORTS
 
 LABELS = """
 def print_label(order): "Print the label of a parcel."
@@ -180,7 +180,7 @@ def test_the_root_and_the_home_are_no_folders_of_runs(project, home):
     for place, called in (("/", "root of the disk"), (home, "your home folder")):
         for command in ("run", "plan", "preview"):
             refused(project, command, "mine.yaml", "--out", place, told=[called])
-        for form in FORMATS:
+        for form in EXPORTS.names:
             refused(
                 *(project, "export", "runs/mine", "--format", form, "--out", place),
                 told=[called],

@@ -14,8 +14,8 @@ from toolbank.bank.bank import Bank, Label, SkipCounter
 from toolbank.bank.files import write_tools
 from toolbank.bank.records import Ask, Provenance, Query, Tool
 from toolbank.datasets import DATASETS, find_format
-from toolbank.datasets.export import export_bank
 from toolbank.datasets.gather import gather
+from toolbank.publish.exports import export_bank
 from toolbank.system.errors import InputError
 
 CONVERSATIONS, LLAMA = "toolbench-conversations", "toolllama_G123_dfs"

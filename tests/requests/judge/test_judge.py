@@ -10,9 +10,9 @@ from tests.servers.chat import Answer, ChatServer
 from tests.world import write_lines
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query, Tool
-from toolbank.datasets.export import export_bank
 from toolbank.llm.journal import Journal
 from toolbank.llm.templates import PromptTemplate
+from toolbank.publish.exports import export_bank
 from toolbank.requests.judge.judge import judge_bank
 from toolbank.requests.judge.judges import (
     READ_BY_EYE,
@@ -192,6 +192,8 @@ def test_equal_texts_are_counted_apart_and_judged_by_nobody(judge, bank):
     assert judge.judged.message.startswith(
         "5 pairs by rules (heuristic); 3 of identical texts are not judged"
     )
+    # Pairs that do not differ take no place of others.
+    assert judge(Bank(bank.tools, some), pairs=4)["n"] == 4
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from toolbank.config.registry import Registry
 from toolbank.llm.engines.kind import EngineKind, refuse_settings
+from toolbank.llm.engines.replay import replace_while_replaying
 from toolbank.system.errors import InputError
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def find_engine(config: EngineConfig) -> EngineKind[EngineConfig]:
     where = f"{config.section}.engine"
     kind = ENGINES.find(config.engine, where)
     if kind.sections is None or config.section in kind.sections:
-        return kind
+        return replace_while_replaying(kind)
     rules = ", or rules, which needs no model" if config.by_rules else ""
     raise InputError(
         f"{where}: {config.engine} only serves {' and '.join(kind.sections)}. Choose openai, vllm "

@@ -89,7 +89,10 @@ class EngineContext:
 
 
 class Filler(Protocol):
-    """Fills the journal a round at a time, for engines that reply later."""
+    """Fills the journal a round at a time, for engines that reply later.
+
+    With an attribute `sends` that is false, requests that the journal lacks are not made.
+    """
 
     @property
     def failures(self) -> Mapping[str, EngineError]:

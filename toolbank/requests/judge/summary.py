@@ -198,7 +198,9 @@ class Pair:
 
 
 def draw_pairs(bank: Bank, config: JudgeConfig, seed: int) -> list[Pair]:
-    """Draw up to `config.pairs` pairs by the seed, each query in one at most.
+    """Draw up to `config.pairs` pairs of different texts by the seed, each query in one at most.
+
+    Pairs of identical texts that are drawn before the last of them are returned, too.
 
     A larger sample of the same seed begins with the smaller one. Against "draft", a query is paired
     with its own draft, and queries without one are skipped. Against another dataset, queries and
@@ -220,7 +222,13 @@ def draw_pairs(bank: Bank, config: JudgeConfig, seed: int) -> list[Pair]:
         random.shuffle(queries)
         random.shuffle(others)
         pairs = list(map(Pair, queries, others))
-    return pairs[: config.pairs]
+    drawn, left = [], config.pairs
+    for pair in pairs:
+        if not left:
+            break
+        drawn.append(pair)
+        left -= not pair.is_identical
+    return drawn
 
 
 # The highest ratio of the words of the query to those of the other text, by part.

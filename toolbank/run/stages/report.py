@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from toolbank.bank.bank import PROFILE
+from toolbank.run.choice import choose_retriever
 from toolbank.run.folder import hash_tree
 from toolbank.run.stage import (
     Outcome,
@@ -41,16 +42,11 @@ class ReportStage(Stage):
             "labels": hash_file(folder.labels),
             "profile": [hash_file(folder.bank / PROFILE), hash_file(folder.copies)],
             "calibration": hash_file(folder.calibration),
-            **(
-                {"warnings": hash_file(folder.warnings)}
-                if folder.warnings.is_file()
-                else {}
-            ),
-            **(
-                {"searches": hash_file(folder.searches)}
-                if folder.searches.is_file()
-                else {}
-            ),
+            **{
+                path.stem: hash_file(path)
+                for path in (folder.validation, folder.warnings, folder.searches)
+                if path.is_file()
+            },
             "hits": hash_tree(folder.hits),
             "models": model_hashes(recipe, folder),
             # The run's prompts are its own, wherever the recipe has them. The planner comes later.
@@ -64,6 +60,7 @@ class ReportStage(Stage):
         """Write the page."""
         from toolbank.report.report import write_report
 
-        write_report(self.folder.path, self.recipe.report)
-        folder = self.folder
+        folder, retrievers = self.folder, self.recipe.retrievers
+        chosen = choose_retriever(folder, retrievers).label if retrievers else ""
+        write_report(folder.path, self.recipe.report, chosen)
         return Outcome(str(folder.report), (folder.report, folder.quality))

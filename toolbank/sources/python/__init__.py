@@ -12,6 +12,7 @@ from toolbank.config.explain import reading_content
 from toolbank.sources.kind import Location, SourceKind, ToolCollection
 from toolbank.sources.python.settings import (
     PythonSource,
+    package_licence,
     package_places,
     package_version,
     source_hash,
@@ -151,6 +152,7 @@ KIND = SourceKind(
     _read_tools,
     _content_id,
     places=_places,
+    licence=lambda config: "" if config.folder else package_licence(config.api_name),
     recognise=_recognise,
     takes="the import name of an installed package (python:NAME if there is a file, folder or "
     "recipe of that name), or a folder of Python source",

@@ -2,6 +2,7 @@
 
 import enum
 import importlib.util
+import platform
 import re
 import site
 import sys
@@ -65,6 +66,7 @@ _REMEDIES = {
 """How to include what was skipped for a reason."""
 
 _NAMED = 3
+_LONGEST_LICENCE = 80
 _PLURALS: dict[Kind, str] = {"class": "classes", "property": "properties"}
 
 
@@ -269,6 +271,24 @@ def package_version(package: str) -> str:
         if top in sys.stdlib_module_names:
             return f"{package}=={'.'.join(map(str, sys.version_info[:3]))}"
         return package
+
+
+def package_licence(package: str) -> str:
+    """Return a package with its licence, by its metadata, such as "networkx 3.5: BSD-3-Clause"; or ""."""
+    top = package.partition(".")[0]
+    if top in sys.stdlib_module_names:
+        return f"{top} of Python {platform.python_version()}: PSF-2.0"
+    try:
+        found = metadata.metadata(_find_distribution(top) or top).json
+    except metadata.PackageNotFoundError:
+        return ""
+    stated = str(found.get("license_expression") or found.get("license") or "")
+    if not 0 < len(stated) <= _LONGEST_LICENCE or "\n" in stated:
+        licences = (
+            c for c in found.get("classifier", ()) if c.startswith("License ::")
+        )
+        stated = ", ".join(one.rpartition(" :: ")[2] for one in licences)
+    return f"{found['name']} {found['version']}: {stated}" if stated else ""
 
 
 def package_places(package: str) -> tuple[Path, ...]:

@@ -10,7 +10,7 @@ import pytest
 
 from toolbank.bank.bank import Bank, Label
 from toolbank.bank.records import Ask, Provenance, Query, ReturnValue, Tool, hashed_name
-from toolbank.datasets.export import FORMATS, export_bank, export_folder
+from toolbank.publish.exports import EXPORTS, export_bank, export_folder
 from toolbank.system.errors import InputError, ToolbankError
 from toolbank.system.folders import MARK
 
@@ -68,7 +68,7 @@ def test_queries_that_are_withheld_from_training_stay_out_of_it(bank, tmp_path):
     assert "| train | 1 |" in card and "| in no split, not exported |" in card
 
 
-@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("form", EXPORTS.names)
 def test_an_export_of_any_format_is_replaced_and_all_else_is_kept(bank, tmp_path, form):
     export_bank(bank, form, tmp_path)
     (tmp_path / "notes.txt").write_text("mine")
@@ -91,7 +91,7 @@ def files_under(folder):
 @pytest.mark.parametrize(
     ("form", "name", "told"),
     [
-        ("csv", "out", "datasets, jsonl, toolbank, functions"),
+        ("csv", "out", "datasets, jsonl, toolbank, beir"),
         ("jsonl", "taken", "a file, and an export needs a folder"),
         ("toolbank", "edited", r"test\.json"),
         ("datasets", "mine", r"notes\.txt"),
@@ -137,7 +137,7 @@ def test_an_export_cut_short_can_be_replaced(bank, tmp_path, monkeypatch):
     assert len(json.loads((tmp_path / "test.json").read_text())) == 1
 
 
-@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("form", EXPORTS.names)
 @pytest.mark.parametrize("is_whole", [True, False])
 def test_a_folder_is_exported_as_its_bank_is(bank, tmp_path, form, is_whole):
     label = Label.alternative(bank.queries[0].id, "np.mean", "np.sum", "nearly")

@@ -1,0 +1,182 @@
+"""The facts that a dataset card states: how the bank was made, and what was measured of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from toolbank.config.explain import check
+from toolbank.llm.accounts import StepCalls, add_up_calls, rank_reasons
+from toolbank.publish.data import RowCounts
+from toolbank.publish.from_run import RunResults
+from toolbank.system.folders import hash_files
+from toolbank.system.numbers import count
+
+if TYPE_CHECKING:
+    from toolbank.run.recipe import Recipe
+
+NOT_MEASURED = "not measured"
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What facts are read from: the run's results, its settings, and the published files.
+
+    `settings` is the published recipe. `prompts` maps the published templates, examples and schemas
+    to their SHA-256. `graded` and `queries` count the published and excluded requests with merged
+    labels, and all of them.
+    """
+
+    story: RunResults
+    settings: Mapping[str, Any]
+    prompts: Mapping[str, str]
+    graded: int = 0
+    queries: int = 0
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A named fact of the datasheet."""
+
+    name: str
+    value: str
+
+
+def collect_evidence(
+    story: RunResults, rows: RowCounts, recipe: Recipe, folder: Path
+) -> Evidence:
+    """Collect what the facts of a publication in a folder are read from."""
+    prompts = hash_files(folder, filter(Path.is_file, (folder / "prompts").rglob("*")))
+    total = sum(rows.queries.values()) + rows.aside
+    settings = recipe.model_dump(mode="json")
+    return Evidence(story, settings, prompts, sum(rows.graders.values()), total)
+
+
+def list_facts(evidence: Evidence) -> list[Fact]:
+    """List all facts of the datasheet; what was not measured is said to be so."""
+    return [Fact(name, read(evidence) or NOT_MEASURED) for name, read in FACTS.items()]
+
+
+def _describe_generator(evidence: Evidence) -> str:
+    return evidence.story.writer or (
+        "" if evidence.story.is_written else "a dataset of others"
+    )
+
+
+_OF_MODEL = ("temperature", "max_tokens", "parameters")
+_SETTINGS = (
+    *(*_OF_MODEL, "queries", "offered", "sampling"),
+    *("min_tools", "max_tools", "tools_per_query", "near_duplicate"),
+)
+
+
+def _describe_settings(evidence: Evidence) -> str:
+    if not evidence.story.is_written:
+        return f"seed {evidence.story.info.get('seed', 0)}"
+    made = evidence.settings.get("generate") or {}
+    parts = [
+        f"{key} {made[key]}"
+        for key in _SETTINGS
+        if made.get(key) and (evidence.prompts or key not in _OF_MODEL)
+    ]
+    return ", ".join([f"seed {evidence.story.info.get('seed', 0)}", *parts])
+
+
+def _describe_prompts(evidence: Evidence) -> str:
+    hashes = evidence.prompts.items()
+    named = [f"{name} (SHA-256 {sha256[:16]}…)" for name, sha256 in hashes]
+    return ", ".join(named) or "none were used"
+
+
+def _describe_attempts(evidence: Evidence) -> str:
+    counts = evidence.story.info.get("counts")
+    if not isinstance(counts, dict) or not isinstance(counts.get("attempts"), int):
+        return ""
+    parts = [f"{counts.get(name, 0):,} {name}" for name in ("accepted", "declined")]
+    attempts = count(counts["attempts"], "attempt")
+    return ", ".join((attempts, *parts, *_list_losses(counts)))
+
+
+def _describe_asks(evidence: Evidence) -> str:
+    if (asks := evidence.story.asks) is None:
+        return "none were written" if evidence.story.is_written else ""
+    losses = {"rejected": asks.counts.rejected, "failed": asks.counts.failed}
+    return ", ".join((f"{asks.counts.accepted:,} accepted", *_list_losses(losses)))
+
+
+def _list_losses(counts: Mapping[str, Any]) -> Iterator[str]:
+    for outcome in ("rejected", "failed"):
+        for reason, n in rank_reasons(Counter(counts.get(outcome) or {})):
+            yield f"{n:,} {outcome}: {reason}"
+
+
+def _describe_graders(evidence: Evidence) -> str:
+    verification = evidence.story.verification
+    graded = verification and verification.counts.requests
+    return ", ".join(verification.name_graders()) if verification and graded else ""
+
+
+def _describe_share(evidence: Evidence) -> str:
+    share = 100 * evidence.graded / max(evidence.queries, 1)
+    of = f"{evidence.graded:,} of {count(evidence.queries, 'request')} ({share:.1f} %)"
+    return of if evidence.story.verification or evidence.graded else ""
+
+
+def _describe_agreement(evidence: Evidence) -> str:
+    verification = evidence.story.verification
+    found = verification.agreement if verification else None
+    if found is None or not found.labels:
+        return ""
+    return f"{found.confirmed:,} of {count(found.labels, 'first label')} confirmed"
+
+
+def _describe_judge(evidence: Evidence) -> str:
+    judge = evidence.story.judge
+    return f"{judge.judge}, {count(judge.n, 'pair')}" if judge and judge.n else ""
+
+
+def _describe_price(evidence: Evidence) -> str:
+    """The dollars of all steps, or their tokens if a price is unknown."""
+    story = evidence.story
+    own = check(story.info.get("calls") or {}, dict[str, StepCalls], Path("bank.json"))
+    others = [one.calls for one in (story.asks, story.verification, story.judge) if one]
+    calls = [one for part in (own, *others) for one in (part or {}).values()]
+    asked = [one for one in calls if one.prompt_tokens or one.completion_tokens]
+    if not asked:
+        return "no model was called" if story.is_written else ""
+    total = add_up_calls(asked)
+    price = "no price was set" if total.dollars is None else f"${total.dollars:,.2f}"
+    return (
+        f"{price} ({total.prompt_tokens:,} tokens in, {total.completion_tokens:,} out)"
+    )
+
+
+def _describe_licences(evidence: Evidence) -> str:
+    return "; ".join(evidence.story.licences)
+
+
+def _is_not_measured(_: Evidence) -> str:
+    return ""
+
+
+FACTS: dict[str, Callable[[Evidence], str]] = {
+    "Generator": _describe_generator,
+    "Settings": _describe_settings,
+    "Prompts": _describe_prompts,
+    "Attempts": _describe_attempts,
+    "Asks": _describe_asks,
+    "Graders": _describe_graders,
+    "Requests with merged labels": _describe_share,
+    "First labels confirmed by grades": _describe_agreement,
+    "Agreement of two readers (Cohen's kappa)": _is_not_measured,
+    "Missing labels (hole check)": _is_not_measured,
+    "Copies and near-copies between train and test": _is_not_measured,
+    "Difficulty of requests": _is_not_measured,
+    "Judge of the wording": _describe_judge,
+    "Price": _describe_price,
+    "Licence of the sources, by their packages' metadata": _describe_licences,
+}
+"""The facts by name; each reads its value, or "" if it was not measured."""

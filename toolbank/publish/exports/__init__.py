@@ -1,0 +1,74 @@
+"""A bank in the formats of other programs and libraries: one function for each format."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from toolbank.config.registry import Registry
+from toolbank.publish.exports.kind import ExportKind
+from toolbank.system.folders import FolderKind, replacing
+
+if TYPE_CHECKING:
+    from toolbank.bank.bank import Bank
+
+EXPORTS: Registry[ExportKind] = Registry(
+    what="export format",
+    group="toolbank.exports",
+    kind=ExportKind,
+    own={
+        "datasets": "toolbank.publish.exports.rows:DATASETS",
+        "jsonl": "toolbank.publish.exports.rows:JSONL",
+        "toolbank": "toolbank.publish.exports.rows:TOOLBANK",
+        "beir": "toolbank.publish.exports.retrieval:BEIR",
+        "mteb": "toolbank.publish.exports.retrieval:MTEB",
+        "toolret": "toolbank.publish.exports.retrieval:TOOLRET",
+        "sentence-transformers": "toolbank.publish.exports.training:KIND",
+        "functions": "toolbank.publish.exports.functions:FUNCTIONS",
+        "anthropic": "toolbank.publish.exports.functions:ANTHROPIC",
+        "gemini": "toolbank.publish.exports.functions:GEMINI",
+        "mcp": "toolbank.publish.exports.functions:MCP",
+    },
+)
+"""Formats by `--format`; plug-ins add theirs by an entry point."""
+
+_EXPORT = FolderKind("export", former="toolbank-export.json")
+
+
+def export_bank(bank: Bank, form: str, folder: Path) -> list[Path]:
+    """Write a bank to a folder in one of `EXPORTS`, and return the files and folders.
+
+    Queries have their merged labels as tools. The files are complete before they replace an
+    earlier export.
+
+    Raises:
+        InputError: the format is unknown, or the folder has other files.
+        ToolbankError: the folder can't be written to.
+    """
+    kind = EXPORTS.find(form, "--format")
+    return _write(folder, kind, partial(kind.write, bank))
+
+
+def export_folder(bank: Path, form: str, folder: Path) -> list[Path]:
+    """Export a bank's folder as `export_bank` does, row by row where the format allows it.
+
+    Raises:
+        InputError: a file of the bank is missing, damaged, or not of this layout; or as of
+            `export_bank`.
+        ToolbankError: as of `export_bank`.
+    """
+    from toolbank.bank.bank import Bank
+
+    kind = EXPORTS.find(form, "--format")
+    if kind.stream is None:
+        return export_bank(Bank.load(bank), form, folder)
+    return _write(folder, kind, partial(kind.stream, bank))
+
+
+def _write(folder: Path, kind: ExportKind, write: Callable[[Path], None]) -> list[Path]:
+    with replacing(folder, _EXPORT, optional=kind.optional) as made:
+        write(made)
+        names = sorted(path.name for path in made.iterdir())
+    return [folder / name for name in names]
