@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any, Self
 
 from toolbank.config.assets import Asset, find_asset
 from toolbank.config.base import shape
-from toolbank.encoders.endpoint import EmbeddingStore
-from toolbank.encoders.endpoint_config import EndpointConfig
 from toolbank.encoders.location import encoder_identity, find_folder, locate
 from toolbank.encoders.model import describe_prompts, find_local_model, read_mapping
 from toolbank.llm.accounts import CHARACTERS_PER_TOKEN, cost, resolve_price
@@ -212,11 +210,16 @@ def _list_downloads(stages: Sequence[FitStage]) -> Iterator[str]:
 
 def _forecast_embeddings(stages: Sequence[FitStage], outlook: Outlook) -> Iterator[str]:
     """Yield for each endpoint's encoder what the texts cost that were not embedded before."""
+    pairs = [(one, stage) for stage in stages for one in stage.config.encoders]
+    if not any(one.is_remote for one, _ in pairs):
+        return
+    from toolbank.encoders.endpoint import EmbeddingStore
+    from toolbank.encoders.endpoint_config import EndpointConfig
+
     labels: dict[EndpointConfig, list[str]] = {}
-    for stage in stages:
-        for config in stage.config.encoders:
-            if isinstance(config, EndpointConfig):
-                labels.setdefault(config, []).append(stage.config.label)
+    for config, stage in pairs:
+        if isinstance(config, EndpointConfig):
+            labels.setdefault(config, []).append(stage.config.label)
     for config, names in labels.items():
         bank = outlook.bank
         tools = (config.as_document(title_and_summary(one)) for one in bank.tools)
