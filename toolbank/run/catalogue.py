@@ -118,7 +118,8 @@ def _count_sent(
     filler = kind.fill(config, journal, CallCounts())
     identity = kind.identity(config, recipe.seed)
     sampler = Sampler(catalogue.tools, config, recipe.domain_name, recipe.seed)
-    for number in range(begun, begun + (wanted_queries(config) or 0)):
+    # A round has at most twice as many as queries are missing.
+    for number in range(begun, begun + 2 * (wanted_queries(config) or 0)):
         request = sampler.write_request(number)
         if filler.holds(request.key(identity)):
             begun = number + 1

@@ -147,6 +147,15 @@ class BankBuilder:
         """Whether the wanted number of queries is reached."""
         return self.wanted is not None and self.accepted >= self.wanted
 
+    def count_lacking(self) -> int:
+        """Count the queries that are missing if all that wait are accepted."""
+        if self.quotas is None:
+            return (self.wanted or 0) - self.accepted - self.waiting_candidates
+        return sum(
+            max(0, wanted - self.accepted_of[number] - self.waiting_of[number])
+            for number, wanted in self.quotas.wanted.items()
+        )
+
     def has_room_for(self, number: int) -> bool:
         """Whether an attempt is close enough to the next one to wait in memory."""
         return number < self._next + _WINDOW
