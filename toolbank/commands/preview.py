@@ -24,7 +24,7 @@ from toolbank.llm.journal import Journal
 from toolbank.llm.pool import Pool
 from toolbank.llm.step import StepAnswer, StepRun
 from toolbank.run.assets import using_assets
-from toolbank.run.catalogue import keep_domain
+from toolbank.run.catalogue import keep_prompts
 from toolbank.run.folder import RunFolder
 from toolbank.run.recipe import Recipe, load_recipe
 from toolbank.run.stages import make_stages
@@ -119,7 +119,7 @@ def preview_attempts(
     """
     check_folder(out, RUN)
     folder = RunFolder(out)
-    recipe = keep_domain(recipe, folder)
+    recipe = keep_prompts(recipe, folder)
     stages = [s for s in make_stages(recipe, folder) if isinstance(s, WritingStage)]
     if not stages:
         raise InputError(

@@ -26,7 +26,7 @@ from toolbank.run.assets import (
     read_kept,
     write_origin,
 )
-from toolbank.run.catalogue import keep_domain
+from toolbank.run.catalogue import keep_prompts
 from toolbank.run.folder import KEPT_KINDS, RunFolder
 from toolbank.run.recipe import RESOLVED, RecipeFile, dump_recipe, place_replies
 from toolbank.run.rounds import run_in_rounds
@@ -108,7 +108,7 @@ def fit_to_folder(
         InputError: it names files outside of the folder, or its dataset cannot be used.
     """
     placed = place_replies(recipe.recipe, recipe.path, folder.path)
-    given = dataclasses.replace(recipe, recipe=keep_domain(placed, folder))
+    given = dataclasses.replace(recipe, recipe=keep_prompts(placed, folder))
     return fit_to_dataset(given, folder)
 
 

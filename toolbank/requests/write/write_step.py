@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import itertools
-import math
 from collections import Counter, deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -42,6 +41,7 @@ from toolbank.llm.step import (
 from toolbank.requests.write.bank_builder import (
     Attempt,
     BankBuilder,
+    PassRate,
     describe_writer,
 )
 from toolbank.requests.write.checks import Draft, read_draft, read_polished
@@ -61,10 +61,6 @@ _ATTEMPTS_PER_QUERY = 5
 # Most objects live as long as their attempt, and few are in cycles: the default of 700 takes a tenth
 # of the CPU.
 _OBJECTS_BEFORE_COLLECTION = 20_000
-
-
-# The 95th percentile of the standard normal distribution.
-_Z95 = 1.6448536269514722
 
 
 class NothingAcceptedError(ToolbankError):
@@ -96,50 +92,6 @@ class PolishedDraft:
     draft: Draft
     tools: Sequence[Tool]
     leak_words: int
-
-
-class PassRate:
-    """How many of the open attempts are likely to give a query, for engines that reply in rounds.
-
-    The share of replies that pass is that of the replies so far, with 20 more of which 18 passed.
-    `drafts` counts the attempts whose draft passed and whose polish has no reply yet, by the number
-    of tools that is requested (None: any).
-    """
-
-    def __init__(self) -> None:
-        self.drafts: Counter[int | None] = Counter()
-        self._drafted: set[int] = set()
-        self._passed, self._answered = 18, 20
-
-    def count_draft(self, number: int, asked: int | None) -> None:
-        """Count a draft that passed; each round reads it again."""
-        if number not in self._drafted:
-            self._drafted.add(number)
-            self.drafts[asked] += 1
-            self._passed += 1
-            self._answered += 1
-
-    def count(self, number: int, asked: int | None, answer: StepAnswer[Any]) -> None:
-        """Count the last reply of an attempt."""
-        self.drafts[asked] -= number in self._drafted
-        self._answered += 1
-        self._passed += isinstance(answer.value, PolishedDraft)
-
-    def suffice(
-        self, waiting: int, lacking: int, asked: int | None, *, in_rounds: bool
-    ) -> bool:
-        """Return whether attempts that wait for replies will do for the queries that are lacking.
-
-        In rounds they do if they give enough with a probability of 95 % (by the normal
-        approximation), or if they are twice as many.
-        """
-        if lacking <= 0 or not in_rounds:
-            return waiting >= lacking
-        share, drafts = self._passed / self._answered, self.drafts[asked]
-        groups = (drafts, share), (waiting - drafts, share**2)
-        mean = sum(n * p for n, p in groups)
-        variance = sum(n * p * (1 - p) for n, p in groups)
-        return mean - _Z95 * math.sqrt(variance) >= lacking or waiting >= 2 * lacking
 
 
 class WriteStep(Step[Draft | PolishedDraft, BankQueries]):
@@ -282,7 +234,7 @@ class WriteStep(Step[Draft | PolishedDraft, BankQueries]):
         """Take an attempt, which counts once all before it have ended."""
         if (asked := self._asked_for(number)) is not None:
             self._open[asked] -= 1
-        self._passes.count(number, asked, answer)
+        self._passes.count(number, asked, isinstance(answer.value, PolishedDraft))
         attempt = self._make_attempt(number, answer, run.pool.engine)
         self._builder.accept(attempt)
 

@@ -71,7 +71,7 @@ class GenerateStage(WritingStage):
             "sources": hash_file(self.folder.bank / "sources.json"),
             "config": shape(config),
             "encoders": [encoder_identity(one) for one in self.encoders],
-            "files": [hash_file(path) for path in self.engine_files],
+            "files": [hash_file(path) for path in self._own_files],
             "domain": self.recipe.domain_name,
             "prompts": prompt_hash(self.recipe.domain_name, config),
             "split": shape(self.recipe.split),
@@ -256,6 +256,15 @@ class GenerateStage(WritingStage):
     def assets(self) -> tuple[Asset, ...]:
         """The prompts and the examples in them."""
         return tuple(prompt_assets(self.recipe.domain_name, self.recipe.generate))
+
+    def files(self) -> tuple[Path, ...]:
+        """What the engine reads, and the file of candidate sets."""
+        return tuple(dict.fromkeys((*super().files(), *self._own_files)))
+
+    @property
+    def _own_files(self) -> tuple[Path, ...]:
+        sets = self.config.candidate_sets
+        return *self.engine_files, *((sets,) if sets else ())
 
     def notes(self) -> list[str]:
         """Which prompts are the user's own, and whether there are examples of the domain."""
