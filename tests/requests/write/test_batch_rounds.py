@@ -162,6 +162,31 @@ def test_a_preview_shows_the_prompts_and_how_to_see_replies(tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize("engine", ["openai", "batch", "vllm", "recorded", "rules"])
+def test_a_preview_of_prompts_alone_shows_what_is_sent(tmp_path, engine, monkeypatch):
+    """Without a key, a package or a permission."""
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    replies = tmp_path / "replies.jsonl"
+    shown = {}
+    with ChatServer(good) as server:
+        for name in (engine, "openai"):
+            own = {"replies": str(replies)} if name == "recorded" else {}
+            path = write_recipe(tmp_path, engine=name, model="m", **own)
+            recipe = load_recipe(path, [f"generate.base_url={server.url}"]).recipe
+            out = tmp_path / "out"
+            shown[name] = [*preview_attempts(recipe, out, 2, prompts_only=True)]
+        assert not server.calls
+        write, other, polish = (text.rpartition(">>> ")[0] for text in shown[engine])
+        assert "You know tools inside out" in write != other
+        assert "# Draft" in polish
+        expected = [text.rpartition(">>> ")[0] for text in shown["openai"]]
+        assert [write, other, polish] == expected
+        [*preview_attempts(recipe, out, 2)]
+        sent = [call.prompt for call in server.calls if not call.asks_polish]
+        assert all(prompt.split("# Choosing")[0] in write + other for prompt in sent)
+    assert not out.exists()
+
+
 def count_sent(folder):
     """The requests in all files."""
     files = (folder / "batch").glob("round-???-*-???.jsonl")
