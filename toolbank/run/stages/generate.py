@@ -55,6 +55,14 @@ _WORST = 2.0
 _ENOUGH = 20
 
 
+# Keys that version 0.7.0 did not have, and the values that give what it gave.
+_ADDED: Mapping[str, Any] = {
+    "separate_alternatives": False,
+    "weights": {},
+    "candidate_sets": None,
+}
+
+
 class GenerateStage(WritingStage):
     """Has queries written for the tools, and draws their splits: the bank."""
 
@@ -69,7 +77,11 @@ class GenerateStage(WritingStage):
             "tools": hash_file(self.folder.bank / "tools.parquet"),
             **depends_on_catalogue(self.folder),
             "sources": hash_file(self.folder.bank / "sources.json"),
-            "config": shape(config),
+            "config": {
+                key: value
+                for key, value in shape(config).items()
+                if key not in _ADDED or value != _ADDED[key]
+            },
             "encoders": [encoder_identity(one) for one in self.encoders],
             "files": [hash_file(path) for path in self._own_files],
             "domain": self.recipe.domain_name,
