@@ -26,8 +26,9 @@ from toolbank.bank.bank import Bank
 from toolbank.bank.files import read_tools
 from toolbank.bank.records import Tool, group_siblings
 from toolbank.llm.journal import Journal
+from toolbank.requests.write.affinity import link_tools
 from toolbank.requests.write.config import GenerateConfig
-from toolbank.requests.write.sampling import link_tools, make_offers
+from toolbank.requests.write.sampling import make_offers
 from toolbank.requests.write.write_step import generate
 from toolbank.retrievers import create_retriever
 from toolbank.retrievers.base import FitContext, Retriever

@@ -193,3 +193,14 @@ def test_a_name_of_a_package_and_of_something_else_is_told(tmp_path, chosen):
     both = do(tmp_path, "tools", "python:yaml", "--json")
     assert "yaml.safe_load" in names(both)
     assert "give python:json" not in do(tmp_path, "tools", "json", "--json").stderr
+
+
+def test_keys_of_a_recipe_can_be_set(tmp_path, spec):
+    (tmp_path / "mine.yaml").write_text(
+        "name: mine\nsources: [{type: openapi, spec: pets.json}]\n"
+    )
+    changed = ("--json", "--set", "sources.0.prefix=shop")
+    done = do(tmp_path, "tools", "mine.yaml", *changed)
+    assert names(done) == ["shop/listPets", "shop/makePet"]
+    refused = do(tmp_path, "tools", "pets.json", *changed, code=2)
+    assert "pets.json is not a recipe" in refused.stderr

@@ -75,3 +75,20 @@ def test_a_replacing_run_that_begins_after_the_sources_moves_nothing(recipe, tmp
     with pytest.raises(InputError, match="the stage sources is not done"):
         run_recipe(recipe("name=other"), out, start="generate", replace=True)
     assert sorted(out.rglob("*")) == before
+
+
+def test_a_run_that_offered_alternatives_together_goes_on_so(recipe, server, tmp_path):
+    """Its replies are to prompts of sets that were sampled so."""
+    out = tmp_path / "out"
+    key = "separate_alternatives"
+    run_recipe(recipe(f"generate.{key}=false"), out, until="generate")
+    asked = len(server.calls)
+    resolved = out / "recipe.yaml"
+    lines = resolved.read_text().splitlines(keepends=True)
+    resolved.write_text("".join(line for line in lines if key not in line))
+    for same in (recipe(), load_recipe(str(out))):
+        run_recipe(same, out, until="generate")
+        assert len(server.calls) == asked
+    assert f"{key}: false" in resolved.read_text()
+    run_recipe(recipe(), tmp_path / "new", until="generate")
+    assert f"{key}: true" in (tmp_path / "new" / "recipe.yaml").read_text()

@@ -211,12 +211,17 @@ def test_requests_that_are_on_their_way_in_a_batch_keep_their_hands(fresh):
     assert fresh.run(*by_batch).waiting
     [sent] = (fresh.out / "batch").glob("round-001-write-*.jsonl")
     fresh.change()
-    assert refresh_run(fresh.out).catalogue.begins == 20
+    # More than the 20 requests need, in case some do not pass.
+    begun = len(sent.read_text().splitlines())
+    assert 20 < begun <= 40
+    assert refresh_run(fresh.out).catalogue.begins == begun
     output = sent.with_name("batch_1_output.jsonl")
     output.write_text(answer_file(sent.read_text(), good))
     fresh.run(*by_batch)
     with Journal(fresh.out / "journal.sqlite", read_only=True) as journal:
-        assert list(journal.attempts(["write"])) == list(range(20))
+        attempts = list(journal.attempts(["write"]))
+    assert attempts == list(range(len(attempts)))
+    assert 20 <= len(attempts) <= begun
     rounds = sorted(path.name for path in (fresh.out / "batch").glob("round-002-*"))
     assert rounds[0].startswith("round-002-polish")
     assert not [name for name in rounds if "write" in name]

@@ -63,11 +63,13 @@ def run(tmp_path, monkeypatch):
 
 def test_a_stage_that_waits_ends_the_run_and_the_next_run_goes_on_with_it(run):
     result = run(Rounds())
-    assert result.waiting == "12 requests wait"
+    # Some of the requests make up for replies that do not pass.
+    waiting = int(result.waiting.removesuffix(" requests wait"))
+    assert 12 < waiting <= 24
     assert result.did == ("sources", "generate")
     assert result.todo[:2] == ("generate", "judge")
     told = describe_result(result)
-    assert told.startswith("12 requests wait\n")
+    assert told.startswith(f"{waiting} requests wait\n")
     assert f"toolbank run {result.folder.path}" in told
     assert not (result.folder.bank / "queries.parquet").exists()
     done = run(Rounds(patience=2))

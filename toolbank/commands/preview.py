@@ -24,7 +24,7 @@ from toolbank.llm.journal import Journal
 from toolbank.llm.pool import Pool
 from toolbank.llm.step import StepAnswer, StepRun
 from toolbank.run.assets import using_assets
-from toolbank.run.catalogue import keep_domain
+from toolbank.run.catalogue import keep_prompts
 from toolbank.run.folder import RunFolder
 from toolbank.run.recipe import Recipe, load_recipe
 from toolbank.run.stages import make_stages
@@ -37,6 +37,7 @@ from toolbank.system.errors import InputError, InterruptedByUserError, ToolbankE
 from toolbank.system.folders import RUN, check_folder
 
 if TYPE_CHECKING:
+    from toolbank.bank.records import Tool
     from toolbank.llm.step import Step
 
 
@@ -50,16 +51,15 @@ def preview_step(
     Raises:
         ToolbankError: the endpoint refuses, or it was interrupted; what there was is shown before.
     """
-    requests = {number: step.request(number) for number in step.sample(count)}
     if pool.in_rounds:
         section = step.config.section
         ending = (
             f"{pool.engine.name} answers in rounds. To see replies, ask an endpoint: "
             f"--set {section}.engine=openai --set {section}.options={{}}"
         )
-        for number, request in requests.items():
-            yield format_prompt(step.title(number), request, ending)
+        yield from _list_prompts(step, count, ending)
         return
+    requests = {number: step.request(number) for number in step.sample(count)}
     answers: dict[int, StepAnswer[Any]] = {}
     stopped = _ask(step, pool, list(requests), answers)
     for number, request in requests.items():
@@ -76,6 +76,30 @@ def preview_step(
         yield format_attempt(step.title(number), entries, failures, lines)
     if stopped is not None:
         raise stopped
+
+
+def preview_prompts(
+    stage: WritingStage, tools: tuple[Tool, ...], count: int
+) -> Iterator[str]:
+    """Show the prompts of a few attempts, and one of each later call; no model is called.
+
+    A later call is about an example, because there is no draft without a reply.
+
+    Raises:
+        InputError: the recipe requires what the bank cannot provide.
+    """
+    step = stage.make_step(Catalogue(tools))
+    kind = stage.config.engine
+    ending = "not sent" if stage.reads_assets else f"not sent: {kind} calls no model"
+    yield from _list_prompts(step, count, ending)
+    for calls in step.sample_calls().calls[1:]:
+        title = f"{calls.noun} of an example's draft"
+        yield format_prompt(title, calls.requests[0], ending)
+
+
+def _list_prompts(step: Step[Any, Any], count: int, ending: str) -> Iterator[str]:
+    for number in step.sample(count):
+        yield format_prompt(step.title(number), step.request(number), ending)
 
 
 def _ask(
@@ -105,11 +129,17 @@ def _ask(
 
 
 def preview_attempts(
-    recipe: Recipe, out: Path, count: int, path: Path | None = None
+    recipe: Recipe,
+    out: Path,
+    count: int,
+    path: Path | None = None,
+    *,
+    prompts_only: bool = False,
 ) -> Iterator[str]:
     """Make the first `count` attempts of a recipe, and ask for `count` tools; show all of it.
 
-    Of an engine that answers in rounds, such as `batch`, only the first prompt of each. Nothing
+    Of an engine that answers in rounds, such as `batch`, only the first prompt of each. With
+    `prompts_only`, no engine is called or needed: no key, no package, no permission. Nothing
     is kept but the pages of a crawl, which are in the run folder's cache. `path` is the recipe's file,
     which advice names.
 
@@ -119,7 +149,7 @@ def preview_attempts(
     """
     check_folder(out, RUN)
     folder = RunFolder(out)
-    recipe = keep_domain(recipe, folder)
+    recipe = keep_prompts(recipe, folder)
     stages = [s for s in make_stages(recipe, folder) if isinstance(s, WritingStage)]
     if not stages:
         raise InputError(
@@ -128,13 +158,18 @@ def preview_attempts(
         )
     for stage in stages:
         stage.check()
-        require_consent(stage.sends(), stage.name)
-        stage.prepare()
+        if not prompts_only:
+            require_consent(stage.sends(), stage.name)
+            stage.prepare()
     tools = tuple(
         current_tools(recipe, folder, path or Path(recipe.name)).tools
         if recipe.dataset is None
         else read_split(recipe).tools
     )
+    if prompts_only:
+        for stage in stages:
+            yield from preview_prompts(stage, tools, count)
+        return
     with TemporaryDirectory() as name, Journal(Path(name, "journal.sqlite")) as journal:
         context = EngineContext(tools, recipe.seed, journal.path.parent)
         for stage in stages:
@@ -150,6 +185,13 @@ def preview(
     count: Annotated[
         int, typer.Option(metavar="N", min=1, help="Number of attempts to show.")
     ] = 5,
+    prompts_only: Annotated[
+        bool,
+        typer.Option(
+            "--prompts-only",
+            help="Show only the prompts, and call no model; needs no key.",
+        ),
+    ] = False,
 ) -> None:
     """Show a few prompts, their replies and the checks; keep nothing."""
     loaded = load_recipe(recipe, settings or ())
@@ -157,5 +199,7 @@ def preview(
     # Of a run, its own prompts are shown; of a recipe, those that it has now.
     is_run = loaded.path.parent == folder
     with using_assets(loaded, RunFolder(folder)) if is_run else loaded.at_work():
-        for text in preview_attempts(loaded.recipe, folder, count, loaded.path):
+        for text in preview_attempts(
+            loaded.recipe, folder, count, loaded.path, prompts_only=prompts_only
+        ):
             echo(text)

@@ -22,10 +22,11 @@ _OPENING = """\
 <!-- `toolbank schema --markdown` writes this page from the descriptions in the code. -->
 
 A recipe is one YAML file. An unknown key is an error that names the nearest known one. Relative paths start at the
-recipe's folder. `--set generate.queries=500` changes a value on the command line. Items of lists are named by number
-(`--set sources.0.package=pandas`), or by a unique name or type (`--set retrievers.llm.model=gpt-4o-mini`). An item
-with only a `type` can be written as that type: `bm25` for `{type: bm25}`. `toolbank schema` prints the JSON Schema,
-with which editors check and complete recipes.
+recipe's folder. `--set generate.queries=500` changes a value on the command line, in each command that takes a recipe:
+`run`, `plan`, `preview`, `tools` and those of single stages. Others, such as `publish`, read a finished run. Items of
+lists are named by number (`--set sources.0.package=pandas`), or by a unique name or type (`--set
+retrievers.llm.model=gpt-4o-mini`). An item with only a `type` can be written as that type: `bm25` for `{type: bm25}`.
+`toolbank schema` prints the JSON Schema, with which editors check and complete recipes.
 
 The parentheses after a key hold its default, or "required". A key without parentheses is optional; if it has a
 default, the text names it. "As in" lists further keys, which have the same meaning as in another part.

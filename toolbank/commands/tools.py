@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 
 from toolbank.bank.records import Tool
-from toolbank.commands.options import complain, echo, find_folder
+from toolbank.commands.options import SetOption, complain, echo, find_folder
 from toolbank.config.assets import has_asset
 from toolbank.datasets import DATASETS
 from toolbank.run.folder import RunFolder
@@ -22,6 +22,7 @@ from toolbank.run.recipe import load_recipe
 from toolbank.run.stages.sources import SourcesStage, kept_tools
 from toolbank.sources.collect import collect_tools, describe_package, recognise
 from toolbank.sources.kind import SourceConfig, ToolCollection
+from toolbank.system.errors import InputError
 from toolbank.system.folders import is_run_folder
 from toolbank.system.numbers import count
 from toolbank.system.terminal import one_line
@@ -100,18 +101,24 @@ def describe_left_out(collected: ToolCollection) -> Iterator[str]:
 _RECIPE = re.compile(r"^(sources|dataset)\s*:", re.MULTILINE)
 
 
-def read_given(text: str) -> ToolCollection:
+def read_given(text: str, settings: Sequence[str] = ()) -> ToolCollection:
     """What is kept of a run, what a recipe's sources give now, or what an API does.
 
+    `settings` change keys of a recipe; with any, the sources of a run are read again.
+
     Raises:
-        InputError: it is none of these, or can't be read.
+        InputError: it is none of these, or can't be read; or there is no recipe to change.
         ToolbankError: it can't be read now.
     """
     path = Path(text)
-    if is_run_folder(path):
+    if is_run_folder(path) and not settings:
         read, chosen = kept_tools(RunFolder(path)), "run"
-    elif _is_recipe(path, text):
-        read, chosen = _read_recipe(text), "recipe"
+    elif is_run_folder(path) or _is_recipe(path, text):
+        read, chosen = _read_recipe(text, settings), "recipe"
+    elif settings:
+        raise InputError(
+            f"--set {settings[0]}: {text} is not a recipe, and only a recipe has keys to set."
+        )
     else:
         read, chosen = read_source(recognise(text)), ""
     return replace(read, notes=(*describe_package(text, chosen), *read.notes))
@@ -136,9 +143,8 @@ def _is_recipe(path: Path, text: str) -> bool:
     return path.parent == Path() and has_asset("recipes", f"{text}.yaml")
 
 
-def _read_recipe(text: str) -> ToolCollection:
-
-    loaded = load_recipe(text)
+def _read_recipe(text: str, settings: Sequence[str]) -> ToolCollection:
+    loaded = load_recipe(text, settings)
     recipe = loaded.recipe
     if recipe.dataset is not None:
         kind = DATASETS.find(recipe.dataset.type, "dataset")
@@ -163,9 +169,10 @@ def tools(
     as_json: Annotated[
         bool, typer.Option("--json", help="Print each tool as a line of JSON.")
     ] = False,
+    settings: SetOption = None,
 ) -> None:
     """List the tools of an API and what is missing in them, without calling a model."""
-    collected = read_given(given)
+    collected = read_given(given, settings or ())
     if as_json:
         typer.echo("\n".join(tool.model_dump_json() for tool in collected.tools))
     else:

@@ -194,11 +194,14 @@ class Pool:
                 self.budget.settle(attempt.reservation)
                 self._wake()
 
-    def choose_round(self, missing: Sequence[MissingReplyError]) -> list[ChatRequest]:
+    def choose_round(
+        self, missing: Sequence[MissingReplyError], needed: int
+    ) -> list[ChatRequest]:
         """Choose the missing requests for a round; a budget may leave some out.
 
         Requests that were sent before cost nothing more. The first that has no room ends the
-        choice, so that what is missing in the end is at the end.
+        choice, so that what is missing in the end is at the end. If it is one of the first `needed`
+        requests, the budget is spent; the others are to make up for replies that do not pass.
         """
         left = self.budget.seconds_left(monotonic())
         is_late = left is not None and left <= 0
@@ -219,7 +222,7 @@ class Pool:
                 end = self.budget.explain(one.calls)
             if is_sent or not end:
                 chosen.append(one.request)
-        if end:
+        if end and len(chosen) < max(1, needed):
             self.stop.end("budget", *end)
         return chosen
 

@@ -206,6 +206,14 @@ class Step(ABC, Generic[T, R]):
         self.answers[number] = answer
         self._lost += isinstance(answer.value, Rejection)
 
+    def is_needed(self, number: int) -> bool:  # noqa: ARG002
+        """Return whether the result still depends on an attempt that waits for a later round."""
+        return True
+
+    def count_needed(self, waiting: int) -> int:
+        """Count how many of the waiting attempts the result needs at least."""
+        return waiting
+
     def progress(self) -> tuple[int, int]:
         """Count what is done, and how much of it is lost."""
         return len(self.answers), self._lost
@@ -253,8 +261,10 @@ class StepRun:
         pool = self.pool
         while True:
             await pool.carry(self._begin)
-            numbers = sorted(self.missing)
-            requests = pool.choose_round([self.missing[n] for n in numbers])
+            numbers = sorted(filter(self._step.is_needed, self.missing))
+            missing = [self.missing[n] for n in numbers]
+            needed = self._step.count_needed(len(missing))
+            requests = pool.choose_round(missing, needed)
             self.missing.clear()
             self._again.extend(numbers)
             todo = await pool.exchange(requests) if requests else None

@@ -118,7 +118,8 @@ def _count_sent(
     filler = kind.fill(config, journal, CallCounts())
     identity = kind.identity(config, recipe.seed)
     sampler = Sampler(catalogue.tools, config, recipe.domain_name, recipe.seed)
-    for number in range(begun, begun + (wanted_queries(config) or 0)):
+    # A round has at most twice as many as queries are missing.
+    for number in range(begun, begun + 2 * (wanted_queries(config) or 0)):
         request = sampler.write_request(number)
         if filler.holds(request.key(identity)):
             begun = number + 1
@@ -254,25 +255,35 @@ def _count_tools(info: Any) -> list[tuple[str, int]]:
     ]
 
 
-def keep_domain(recipe: Recipe, folder: RunFolder) -> Recipe:
-    """The recipe with its domain written out; one that says none keeps that of its run.
+def keep_prompts(recipe: Recipe, folder: RunFolder) -> Recipe:
+    """The recipe with its domain written out; what it does not say stays as the run began.
 
-    With another the prompts would be others, and every reply in the journal paid for in vain.
-    A dataset asks for nothing, and stays as it is.
+    That is its domain, and whether alternatives are offered in one set, as before version 0.8. Else
+    the prompts would be others, and every reply in the journal paid for in vain. A dataset asks for
+    nothing, and stays as it is.
     """
-    if recipe.domain or not recipe.sources:
+    if not recipe.sources:
         return recipe
-    domain = _begun_with(recipe, folder) or recipe.domain_name
-    return recipe.model_copy(update={"domain": domain})
+    begun = _begun_with(recipe, folder)
+    domain = recipe.domain or (begun and begun.domain) or recipe.domain_name
+    changed = recipe.model_copy(update={"domain": domain})
+    key = "separate_alternatives"
+    is_given = key in recipe.generate.model_fields_set
+    if begun is None or is_given or not folder.journal.is_file():
+        return changed
+    earlier = begun.generate
+    kept = key in earlier.model_fields_set and earlier.separate_alternatives
+    generate = recipe.generate.model_copy(update={key: kept})
+    return changed.model_copy(update={"generate": generate})
 
 
-def _begun_with(recipe: Recipe, folder: RunFolder) -> str:
-    """The domain of the folder's run, if it is of the same name and sources; else ""."""
+def _begun_with(recipe: Recipe, folder: RunFolder) -> Recipe | None:
+    """The recipe of the folder's run, if it is of the same name and sources."""
     if not is_run_folder(folder.path):
-        return ""
+        return None
     try:
         begun = load_recipe(str(folder.path)).recipe
     except InputError:
-        return ""
+        return None
     given, there = ((r.name, [one.label for one in r.sources]) for r in (recipe, begun))
-    return begun.domain if given == there else ""
+    return begun if given == there else None

@@ -11,8 +11,10 @@ from toolbank.bank.bank import Bank
 from toolbank.config.assets import looking_in
 from toolbank.run.assets import note_unused
 from toolbank.run.folder import RunFolder
+from toolbank.run.forecast import format_paragraph
 from toolbank.run.outlook import Outlook
 from toolbank.run.recipe import RecipeFile, dump_recipe, load_recipe
+from toolbank.run.rounds import describe_rounds
 from toolbank.run.run import (
     check_stages,
     compare_with_run,
@@ -71,6 +73,8 @@ def describe_plan(recipe: RecipeFile, out: Path) -> str:
             for stage in to_run:
                 paragraph = list(stage.plan(outlook))
                 lines += ["", *paragraph] if paragraph else []
+            if rounds := describe_rounds(to_run):
+                lines += ["", "Batches", *format_paragraph("rounds", rounds)]
     return "\n".join(lines)
 
 

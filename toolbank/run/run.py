@@ -26,9 +26,10 @@ from toolbank.run.assets import (
     read_kept,
     write_origin,
 )
-from toolbank.run.catalogue import keep_domain
+from toolbank.run.catalogue import keep_prompts
 from toolbank.run.folder import KEPT_KINDS, RunFolder
 from toolbank.run.recipe import RESOLVED, RecipeFile, dump_recipe, place_replies
+from toolbank.run.rounds import run_in_rounds
 from toolbank.run.stage import Outcome, Stage
 from toolbank.run.stages import find_leftovers, make_stages
 from toolbank.run.stages.dataset import fit_to_dataset
@@ -107,7 +108,7 @@ def fit_to_folder(
         InputError: it names files outside of the folder, or its dataset cannot be used.
     """
     placed = place_replies(recipe.recipe, recipe.path, folder.path)
-    given = dataclasses.replace(recipe, recipe=keep_domain(placed, folder))
+    given = dataclasses.replace(recipe, recipe=keep_prompts(placed, folder))
     return fit_to_dataset(given, folder)
 
 
@@ -217,7 +218,6 @@ def _run_chosen(
     for stage in chosen if others else ():
         stage.read_ahead()
     folder_note = folder.explain_lost_stamps()
-    done: dict[str, Outcome] = {}
     with folder.locked():
         store_grades(folder, recipe.recipe)
         # Another process may have run meanwhile.
@@ -259,23 +259,23 @@ def _run_chosen(
         if len(again) > 1 and not set(again) & set(find_todo(stages)):
             folder.reopen(again)
         ended = folder.read_assets()
-        for stage in stages:
-            if stage not in chosen and stage.name not in ended:
-                continue
+        names = {stage.name for stage in chosen}
+
+        def run_one(stage: Stage) -> Outcome | None:
             with looking_in(keep_assets(folder, stage)):
                 if stage.is_done and (changed := stage.refresh()):
                     folder.restamp(stage.name, changed)
                 anew = again == [stage.name]
-                if stage in chosen and (outcome := _run_stage(stage, anew)):
-                    done[stage.name] = outcome
-                    if outcome.waiting:
-                        break
+                return _run_stage(stage, anew) if stage.name in names else None
+
+        used = [stage for stage in stages if stage.name in {*names, *ended}]
+        done = run_in_rounds(used, run_one)
     outcomes = done.values()
     return RunResult(
         folder,
         tuple(done),
         tuple(find_todo(stages)),
-        next((one.waiting for one in outcomes if one.waiting), ""),
+        "\n\n".join(one.waiting for one in outcomes if one.waiting),
         next((one.ended_early for one in outcomes if one.ended_early), None),
         tuple(one.lacks for one in outcomes if one.lacks),
     )

@@ -157,6 +157,15 @@ class Stage(ABC):
                 )
             require_model(locate(encoder))
 
+    @property
+    def in_rounds(self) -> bool:
+        """Whether it may end and wait for the replies of a round."""
+        return False
+
+    def send_only(self) -> Self:
+        """Make the stage that sends a round and does not wait for the replies."""
+        return self
+
     def read_ahead(self) -> None:  # noqa: B027 - most read nothing from outside
         """Read its input, before it replaces the results of another recipe.
 

@@ -190,8 +190,14 @@ def read_lines(path: Path, parse: Callable[[dict[str, Any], int], T]) -> list[T]
     return list(iterate_lines(path, parse))
 
 
-def iterate_lines(path: Path, parse: Callable[[dict[str, Any], int], T]) -> Iterator[T]:
+def iterate_lines(
+    path: Path,
+    parse: Callable[[Any, int], T],
+    decode: Callable[[str], Any] | None = None,
+) -> Iterator[T]:
     """Read as `read_lines` does, one line at a time; broken lines are reported at the end.
+
+    `decode` reads the JSON of a line, by default an object.
 
     Raises:
         InputError: as `read_lines`.
@@ -203,7 +209,7 @@ def iterate_lines(path: Path, parse: Callable[[dict[str, Any], int], T]) -> Iter
             if not line.strip():
                 continue
             try:
-                value = parse(_parse_object(line), number)
+                value = parse((decode or decode_object)(line), number)
             except ValueError as error:
                 broken += 1
                 if broken <= _MAX_SHOWN:
@@ -266,7 +272,23 @@ def check_sound(value: Any) -> None:
         raise ValueError("not JSON (nested too deep)") from error
 
 
-def _parse_object(line: str) -> dict[str, Any]:
+def decode_object(line: str) -> dict[str, Any]:
+    """Read the JSON object of a line; raises ValueError if it has none."""
+    row = _decode(line)
+    if not isinstance(row, dict):
+        raise ValueError(f"{_type(row)}, not a JSON object")
+    return row
+
+
+def decode_list(line: str) -> list[Any]:
+    """Read the JSON list of a line; raises ValueError if it has none."""
+    row = _decode(line)
+    if not isinstance(row, list):
+        raise ValueError(f"{_type(row)}, not a JSON list")
+    return row
+
+
+def _decode(line: str) -> Any:
     try:
         row = decode_json(line)
     except json.JSONDecodeError as error:
@@ -275,8 +297,6 @@ def _parse_object(line: str) -> dict[str, Any]:
         raise ValueError(f"not JSON ({error})") from error
     # JSON can escape half of a surrogate pair, which no encoding can write.
     check_sound(row)
-    if not isinstance(row, dict):
-        raise ValueError(f"{_type(row)}, not a JSON object")
     return row
 
 

@@ -1,10 +1,14 @@
+import json
 from collections import Counter
+from itertools import combinations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.world import WORDS
 from toolbank.bank.records import SeeAlso, Tool
+from toolbank.requests.write.affinity import Affinity
 from toolbank.requests.write.config import GenerateConfig, describe_size_limits
 from toolbank.requests.write.sampling import make_offers
 from toolbank.system.errors import InputError
@@ -136,7 +140,8 @@ def test_siblings_count_as_one_in_the_deal_where_families_are_wanted(sampling):
     assert {len(classes) for classes in on_classes} <= {0, 1}
     if sampling == "deck":
         counts = Counter(name for hand in lasts for name in hand)
-        assert max(counts.values()) - min(counts.values()) <= 1
+        # An alternative may wait for the next shuffle.
+        assert max(counts.values()) - min(counts.values()) <= 2
     default = make_offers(CALENDAR, GenerateConfig(families=True), 0)
     assert len(default.offer(0).tools) == 10
 
@@ -147,3 +152,148 @@ def test_families_change_nothing_where_no_tool_has_siblings(sampling):
     together = config.model_copy(update={"families": True})
     one, other = (make_offers(tools(40), c, 5) for c in (config, together))
     assert [one.offer(n) for n in range(50)] == [other.offer(n) for n in range(50)]
+
+
+KINDS = ("sorted", "running", "weighted", "trimmed")
+# Twelve groups of four ways to do the same, and what is done to one object.
+ALIKE = [
+    *(
+        Tool(
+            name=f"m.{kind}_{thing}",
+            summary=f"Compute the {thing} of the {thing} table, {kind}.",
+        )
+        for thing in WORDS[:12]
+        for kind in KINDS
+    ),
+    *(
+        Tool(name=f"m.{verb}_box", summary=f"{verb.title()}s the box of the owner.")
+        for verb in ("add", "remove", "open")
+    ),
+]
+
+
+def things(offer):
+    """What the tools of an offer compute, without the box."""
+    return [name.partition("_")[2] for name in offer.tools if "box" not in name]
+
+
+@pytest.mark.parametrize("sampling", ["deck", "related"])
+def test_a_set_has_at_most_one_of_several_alternatives(sampling):
+    config = GenerateConfig(sampling=sampling, offered=6)
+    made = make_offers(ALIKE, config, 0)
+    offers = [made.offer(n) for n in range(400)]
+    assert all(len(set(things(o))) == len(things(o)) for o in offers)
+    # Different things are done to the box, so they may meet.
+    boxes = [sum("box" in name for name in offer.tools) for offer in offers]
+    assert max(boxes) > 1
+    counts = Counter(name for offer in offers for name in offer.tools)
+    assert counts.keys() == {tool.name for tool in ALIKE}
+    if sampling == "deck":
+        assert max(counts.values()) - min(counts.values()) <= 2
+    together = config.model_copy(update={"separate_alternatives": False})
+    others = make_offers(ALIKE, together, 0)
+    met = [things(others.offer(n)) for n in range(400)]
+    assert any(len(set(names)) < len(names) for names in met)
+
+
+def test_more_alternatives_than_sets_meet_and_stay_equally_frequent():
+    same = [Tool(name=f"s.f{n}", summary="Compute the mean of rows.") for n in range(9)]
+    bank = [*same, *tools(5)]
+    made = make_offers(bank, GenerateConfig(offered=6), 0)
+    counts = Counter(name for n in range(280) for name in made.offer(n).tools)
+    assert max(counts.values()) - min(counts.values()) <= 3
+
+
+@settings(max_examples=20)
+@given(st.lists(st.sampled_from([0, 0.5, 1, 3, 10]), min_size=8, max_size=20))
+def test_tools_are_offered_by_their_weights_and_those_of_weight_0_never(weights):
+    weights = [*weights, 1, 1, 1, 1]
+    bank = [Tool(name=f"m{n}.f", summary=f"Do {n}.") for n in range(len(weights))]
+    by_name = {f"m{n}": weight for n, weight in enumerate(weights)}
+    for sampling in SAMPLINGS:
+        config = GenerateConfig(
+            sampling=sampling, offered=4, max_tools=4, weights=by_name
+        )
+        made = make_offers(bank, config, 0)
+        hands = [made.offer(n).tools for n in range(400)]
+        assert all(len(set(hand)) == 4 for hand in hands)
+        counts = Counter(int(name[1:-2]) for hand in hands for name in hand)
+        assert all(weights[n] for n in counts)
+        if sampling != "deck":
+            continue
+        assert counts.keys() == {n for n, weight in enumerate(weights) if weight}
+        for a, b in combinations(counts, 2):
+            if weights[a] == weights[b]:
+                assert counts[a] == pytest.approx(counts[b], rel=0.02, abs=3)
+
+
+def test_the_weight_of_the_longest_name_counts():
+    weights = {"dates": 0, "dates.Day": 1, "dates.Day.copy": 3}
+    config = GenerateConfig(weights=weights, offered=2, max_tools=2)
+    made = make_offers(CALENDAR, config, 0)
+    counts = Counter(name for n in range(90) for name in made.offer(n).tools)
+    assert counts.keys() == {f"dates.Day.{name}" for name in ("copy", "is_end", "roll")}
+    # It is once in every set, or nearly.
+    assert 85 <= counts["dates.Day.copy"] <= 90
+    with pytest.raises(InputError, match=r"weights: .*'dates\.Dya'.*'dates\.Day'"):
+        make_offers(CALENDAR, GenerateConfig(weights={"dates.Dya": 2}), 0)
+
+
+def write_sets(folder, *lines):
+    path = folder / "sets.jsonl"
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    return GenerateConfig(candidate_sets=path)
+
+
+def test_own_candidate_sets_are_offered_in_turn(tmp_path):
+    sets = ["0 1", "5 3 8 1 2 4", "7 6 2"]
+    config = write_sets(tmp_path, *(line.split() for line in sets))
+    made = make_offers(tools(9), config, 0)
+    offers = [made.offer(n) for n in range(60)]
+    assert [" ".join(offer.tools) for offer in offers] == sets * 20
+    assert {offer.at_most for offer in offers[::3]} == {2}
+    assert {offer.at_most for offer in offers[1::3]} == {2, 3, 4, 5}
+    assert describe_size_limits(config, tools(9)) == ""
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        (["0", "mean"], "no tool 'mean'"),
+        (["0", ["1"]], "no tool"),
+        (["0", "1", "0"], "'0' is there twice"),
+        ([], "0 tools, .* 2"),
+        (["4"], "1 tool, .* 2"),
+        (["3", "2"], "same set as in line 1"),
+        ({"tools": ["0"]}, "not a JSON list"),
+    ],
+)
+def test_a_broken_candidate_set_is_refused_with_its_line(tmp_path, line, told):
+    config = write_sets(tmp_path, ["2", "3"], line)
+    with pytest.raises(InputError, match=f"(?s)sets.jsonl.*line 2: .*{told}"):
+        make_offers(tools(5), config, 0)
+
+
+def test_own_candidate_sets_fit_the_number_of_tools(tmp_path):
+    config = write_sets(tmp_path, ["2", "3"], ["1", "2", "3"])
+    exact = config.model_copy(update={"tools_per_query": {3: 1}})
+    with pytest.raises(InputError, match=r"line 1: 2 tools, .* 3"):
+        make_offers(tools(5), exact, 0)
+    with pytest.raises(InputError, match="no set"):
+        make_offers(tools(5), write_sets(tmp_path), 0)
+    with pytest.raises(ValueError, match="candidate_sets replaces"):
+        GenerateConfig(candidate_sets=tmp_path, sampling="deck")
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        ("Compute the mean along an axis.", "Computes the mean along an axis.", True),
+        ("Creates a rule of a bucket.", "Deletes a rule of a bucket.", False),
+        ("Compute the mean along an axis.", "Sort the rows of a table.", False),
+    ],
+)
+def test_alternatives_say_the_same_and_do_the_same(first, second, expected):
+    others = [Tool(name=f"o{n}", summary=f"Work on {w}.") for n, w in enumerate(WORDS)]
+    pair = [Tool(name="a", summary=first), Tool(name="b", summary=second)]
+    assert Affinity([*pair, *others]).are_alternatives(0, 1) is expected

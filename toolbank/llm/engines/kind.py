@@ -17,6 +17,8 @@ from toolbank.system.extras import naming_extras, require_library
 from toolbank.system.secrets import hide
 
 if TYPE_CHECKING:
+    from pydantic import JsonValue
+
     from toolbank.bank.records import Tool
     from toolbank.llm.accounts import CallCounts
     from toolbank.llm.chat import EngineError
@@ -219,7 +221,8 @@ class EngineKind(Generic[C]):
     - `sections` are the recipe sections that it can serve; None: all.
     - `copies_wording`: queries use the reference's own words, which favours lexical retrievers.
       `plays_back`: queries were written before, by another engine.
-    - `fill`, if replies come in rounds: fills the journal in place of the engine.
+    - `fill`, if replies come in rounds: fills the journal in place of the engine. `send_only` has
+      the `options` with which a round is sent and its replies are not awaited.
     - `default_queries`: how many to write if the recipe does not say; None is all that it has.
     - `count_queries`: how many it has at most; None is no limit. May raise an InputError.
     """
@@ -240,6 +243,7 @@ class EngineKind(Generic[C]):
     copies_wording: bool = False
     plays_back: bool = False
     fill: Callable[[C, Journal, CallCounts], Filler] | None = None
+    send_only: Callable[[C], Mapping[str, JsonValue]] = lambda config: config.options
     default_queries: int | None = 1000
     count_queries: Callable[[C], int | None] = lambda _: None
 

@@ -27,7 +27,8 @@ from toolbank.requests.rules.english import (
     read_ask,
 )
 from toolbank.requests.rules.wording import Profile, Profiles, fill, say_plainly
-from toolbank.requests.write.sampling import Affinity, RelatedOffers
+from toolbank.requests.write.affinity import Affinity
+from toolbank.requests.write.sampling import RelatedOffers
 
 if TYPE_CHECKING:
     from toolbank.requests.write.config import GenerateConfig
@@ -252,7 +253,7 @@ class RulesEngine(_RulesWriter):
     ) -> None:
         super().__init__(tools, seed)
         self._affinity = Affinity(tools)
-        if config.sampling in (None, "related"):
+        if config.sampling in (None, "related") and config.candidate_sets is None:
             self.offers = RelatedOffers(tools, config, seed, self._affinity)
         content = json.dumps(
             [VERSION, seed, [t.model_dump() for t in tools]], sort_keys=True

@@ -23,7 +23,7 @@ from toolbank.requests.rules.english import (
     split_sentences,
     weigh_terms,
 )
-from toolbank.requests.write.sampling import find_name, index_names, split_name
+from toolbank.requests.write.affinity import find_name, index_names, split_name
 
 _DETERMINER = (
     r"(?:the|an?|each|all|any|some|given|provided|specified|passed|input|two|one|more|or|several|of|in|"

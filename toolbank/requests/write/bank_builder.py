@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -21,6 +22,8 @@ _EXAMPLES = 3
 # About 20 MB of attempts, if the first of so many takes long.
 _WINDOW = 5000
 _SHOWN = 160
+# The 95th percentile of the standard normal distribution.
+_Z95 = 1.6448536269514722
 
 
 class Losses:
@@ -147,6 +150,15 @@ class BankBuilder:
         """Whether the wanted number of queries is reached."""
         return self.wanted is not None and self.accepted >= self.wanted
 
+    def count_lacking(self) -> int:
+        """Count the queries that are missing if all that wait are accepted."""
+        if self.quotas is None:
+            return (self.wanted or 0) - self.accepted - self.waiting_candidates
+        return sum(
+            max(0, wanted - self.accepted_of[number] - self.waiting_of[number])
+            for number, wanted in self.quotas.wanted.items()
+        )
+
     def has_room_for(self, number: int) -> bool:
         """Whether an attempt is close enough to the next one to wait in memory."""
         return number < self._next + _WINDOW
@@ -207,6 +219,50 @@ class BankBuilder:
             if like is None and len(record.requests) > 1:
                 self.losses.polished[record.outcome, record.reason] += 1
         self.ended.append(record)
+
+
+class PassRate:
+    """How many of the open attempts are likely to give a query, for engines that reply in rounds.
+
+    The share of replies that pass is that of the replies so far, with 20 more of which 18 passed.
+    `drafts` counts the attempts whose draft passed and whose polish has no reply yet, by the number
+    of tools that is requested (None: any).
+    """
+
+    def __init__(self) -> None:
+        self.drafts: Counter[int | None] = Counter()
+        self._drafted: set[int] = set()
+        self._passed, self._answered = 18, 20
+
+    def count_draft(self, number: int, asked: int | None) -> None:
+        """Count a draft that passed; each round reads it again."""
+        if number not in self._drafted:
+            self._drafted.add(number)
+            self.drafts[asked] += 1
+            self._passed += 1
+            self._answered += 1
+
+    def count(self, number: int, asked: int | None, has_passed: bool) -> None:
+        """Count the last reply of an attempt."""
+        self.drafts[asked] -= number in self._drafted
+        self._answered += 1
+        self._passed += has_passed
+
+    def suffice(
+        self, waiting: int, lacking: int, asked: int | None, *, in_rounds: bool
+    ) -> bool:
+        """Return whether attempts that wait for replies will do for the queries that are lacking.
+
+        In rounds they do if they give enough with a probability of 95 % (by the normal
+        approximation), or if they are twice as many.
+        """
+        if lacking <= 0 or not in_rounds:
+            return waiting >= lacking
+        share, drafts = self._passed / self._answered, self.drafts[asked]
+        groups = (drafts, share), (waiting - drafts, share**2)
+        mean = sum(n * p for n, p in groups)
+        variance = sum(n * p * (1 - p) for n, p in groups)
+        return mean - _Z95 * math.sqrt(variance) >= lacking or waiting >= 2 * lacking
 
 
 def describe_writer(engine: Engine, prompt_hash: str) -> dict[str, Any]:

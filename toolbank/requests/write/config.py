@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from random import Random
 from typing import Annotated, ClassVar, Literal, Self
@@ -22,6 +23,7 @@ from toolbank.system.numbers import count
 
 # No model is paid for more, and the numbers of attempts stay such as files can hold.
 _MOST = 100_000_000
+_ALMOST = 0.999
 
 
 class ExplanationsConfig(Config):
@@ -92,6 +94,24 @@ class GenerateConfig(EngineConfig):
         default=False,
         description="sample siblings (the same method of several classes) as one tool",
     )
+    separate_alternatives: bool = Field(
+        default=True,
+        description="do not offer tools that do nearly the same in one set; not with `uniform`",
+    )
+    weights: dict[str, Annotated[float, Field(ge=0, le=1e6)]] = Field(
+        default={},
+        description=(
+            "how often tools are offered, by their names or the modules or classes that they are "
+            "in; the longest name counts; others: 1; 0: never"
+        ),
+    )
+    candidate_sets: Path | None = Field(
+        default=None,
+        description=(
+            "JSONL file of the candidate sets to use in place of `sampling`, a list of tools in "
+            "each line"
+        ),
+    )
     max_attempts: int | None = Field(
         default=None,
         ge=1,
@@ -158,6 +178,10 @@ class GenerateConfig(EngineConfig):
                 f"{key} ({most}) is above offered ({self.offered}): "
                 "a query cannot use more tools than are shown"
             )
+        if self.candidate_sets and (self.weights or self.sampling or self.families):
+            raise ValueError(
+                "candidate_sets replaces the sampling; remove it, or weights, sampling and families"
+            )
         if self.min_words > self.max_words:
             raise ValueError(
                 f"min_words ({self.min_words}) is above max_words ({self.max_words})"
@@ -192,17 +216,60 @@ def share_out(shares: Mapping[int, float], wanted: int) -> dict[int, int]:
     return counts
 
 
+def weigh_tools(config: GenerateConfig, tools: Sequence[Tool]) -> list[float]:
+    """Return the weight of each tool.
+
+    Raises:
+        InputError: a key is neither a tool nor a module or class of one.
+    """
+    known: set[str] = set()
+    weights = []
+    for tool in tools:
+        parts = tool.name.split(".")
+        homes = (".".join(parts[:n]) for n in range(len(parts) - 1, 0, -1))
+        names = [tool.name, *tool.aliases, *homes]
+        known.update(names)
+        found = (config.weights[name] for name in names if name in config.weights)
+        weights.append(next(found, 1.0))
+    for key in config.weights:
+        if key not in known:
+            near = get_close_matches(key, known, n=1)
+            raise InputError(
+                f"generate.weights: there is no tool, module or class {key!r}."
+                f"{f' Did you mean {near[0]!r}?' if near else ''}"
+            )
+    return weights
+
+
+def scale_weights(weights: Sequence[float], size: int) -> list[float]:
+    """Scale positive weights to shares of shuffles, at most 1, so that one may fill a set."""
+    least, scale = min(size, len(weights)), 1 / max(weights, default=1)
+    while True:
+        shares = [min(1.0, scale * weight) for weight in weights]
+        if sum(shares) >= _ALMOST * least:
+            return shares
+        scale *= least / sum(shares)
+
+
+NO_GROUP = -1
+
+
 class SiblingGroups:
     """The tools of a bank in groups; with `together`, siblings are in one group.
 
-    `members` are the positions of each group, and `group_of` is the group of each position.
+    `members` are the positions of each group, and `group_of` is the group of each position. Tools
+    of weight 0 are in none.
     """
 
-    def __init__(self, tools: Sequence[Tool], *, together: bool) -> None:
+    def __init__(
+        self, tools: Sequence[Tool], weights: Sequence[float], *, together: bool
+    ) -> None:
         groups = group_siblings(tools) if together else [(tool,) for tool in tools]
         positions = {tool.name: n for n, tool in enumerate(tools)}
-        self.members = [[positions[tool.name] for tool in group] for group in groups]
-        self.group_of = [0] * len(tools)
+        found = ((positions[tool.name] for tool in group) for group in groups)
+        offered = ([n for n in members if weights[n]] for members in found)
+        self.members = [members for members in offered if members]
+        self.group_of = [NO_GROUP] * len(tools)
         for group, members in enumerate(self.members):
             for position in members:
                 self.group_of[position] = group
@@ -235,6 +302,8 @@ def fit_to_tools(config: GenerateConfig, tools: Sequence[Tool]) -> GenerateConfi
     Raises:
         InputError: the bank has fewer tools than any query uses.
     """
+    if config.candidate_sets is not None:
+        return config
     there = _count_groups(config, tools)
     if there < config.fewest_tools:
         key = "tools_per_query" if config.tools_per_query else "min_tools"
@@ -259,7 +328,7 @@ def fit_to_tools(config: GenerateConfig, tools: Sequence[Tool]) -> GenerateConfi
 def describe_size_limits(config: GenerateConfig, tools: Sequence[Tool]) -> str:
     """Describe what `fit_to_tools` changes; "" if nothing."""
     there = _count_groups(config, tools)
-    if config.offered <= there:
+    if config.offered <= there or config.candidate_sets is not None:
         return ""
     siblings = " (siblings count as one)" if there < len(tools) else ""
     fewer = f", and a query uses at most {there}" if config.most_tools > there else ""
@@ -270,7 +339,8 @@ def describe_size_limits(config: GenerateConfig, tools: Sequence[Tool]) -> str:
 
 
 def _count_groups(config: GenerateConfig, tools: Sequence[Tool]) -> int:
-    return len(SiblingGroups(tools, together=config.families))
+    weights = weigh_tools(config, tools)
+    return len(SiblingGroups(tools, weights, together=config.families))
 
 
 def draw_numbers(config: GenerateConfig, seed: int, attempt: int) -> tuple[int, int]:

@@ -2,217 +2,115 @@
 
 from __future__ import annotations
 
-import math
-import re
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable, Sequence
+from difflib import get_close_matches
 from functools import lru_cache
-from itertools import islice
+from operator import eq
 from random import Random
+from typing import Any
 
+from toolbank.bank.bank import Bank
 from toolbank.bank.records import Tool
 from toolbank.llm.chat import ChatRequest, Offer, Offers, Rejection
+from toolbank.requests.write.affinity import Affinity
 from toolbank.requests.write.checks import Checker, Draft
 from toolbank.requests.write.config import (
     GenerateConfig,
     SiblingGroups,
     draw_numbers,
     fit_to_tools,
+    scale_weights,
+    weigh_tools,
 )
 from toolbank.requests.write.prompts import WriterPrompts
+from toolbank.system.errors import InputError
+from toolbank.system.files import decode_list, iterate_lines
+from toolbank.system.numbers import count
 
 _CACHED_SHUFFLES = 4
+# So many sets are left for the next shuffle before alternatives come into the same set.
+_MOST_LEFT = 3
+_TRIES = 64
 
 
 class ShuffledSampler:
     """Sample candidate sets from shuffles without replacement.
 
-    Set i is the i-th run of `size` items of endless shuffles of `items` numbers: each number comes
-    equally often, and never twice in one set. A set depends on the seed and on i alone. Only what a
-    shuffle leaves over for the next one is stored, fewer than `size` items each.
+    The sets are runs of `size` items of endless shuffles, no item twice in one. An item of share 1
+    is in every shuffle, one of share 0.5 in every second. Items that `clash` come into the same set
+    only if a shuffle has hardly any others left. A set depends on the arguments and its number
+    alone. Only what a shuffle leaves over for the next one is stored, a few sets at most.
     """
 
-    def __init__(self, items: int, size: int, seed: int) -> None:
-        self._items = items
+    def __init__(
+        self,
+        shares: Sequence[float],
+        size: int,
+        seed: int,
+        clash: Callable[[int, int], bool] = eq,
+    ) -> None:
+        self._shares = shares
         self._size = size
         self._seed = seed
+        self._clash = clash
+        phases = Random(f"{seed}:phases")
+        self._phases = [phases.random() for _ in shares]
         self._leftovers: list[tuple[int, ...]] = [()]
+        self._ends: list[int] = []
         self._sets = lru_cache(_CACHED_SHUFFLES)(self._complete)
 
     def sample(self, number: int) -> tuple[int, ...]:
         """Sample candidate set `number`."""
-        # The shuffle with the last item of the set completes it.
-        shuffle = ((number + 1) * self._size - 1) // self._items
-        while len(self._leftovers) <= shuffle:
-            self._sets(len(self._leftovers) - 1)
-        return self._sets(shuffle)[number - shuffle * self._items // self._size]
+        while not self._ends or self._ends[-1] <= number:
+            self._sets(len(self._ends))
+        shuffle = bisect_right(self._ends, number)
+        first = self._ends[shuffle - 1] if shuffle else 0
+        return self._sets(shuffle)[number - first]
 
     def _complete(self, shuffle: int) -> list[tuple[int, ...]]:
         """The sets that a shuffle completes."""
-        size, left = self._size, list(self._leftovers[shuffle])
-        fresh = list(range(self._items))
+        fresh = [
+            item
+            for item, (share, phase) in enumerate(
+                zip(self._shares, self._phases, strict=True)
+            )
+            if int(share * (shuffle + 1) + phase) > int(share * shuffle + phase)
+        ]
         Random(f"{self._seed}:deck:{shuffle}").shuffle(fresh)
-        # A set that begins with the leftovers must not have an item twice.
-        kept = set(left)
-        first = [item for item in fresh if item not in kept][: size - len(left)]
-        moved = set(first)
-        items = left + first + [item for item in fresh if item not in moved]
-        whole = len(items) // size * size
-        if len(self._leftovers) == shuffle + 1:
-            self._leftovers.append(tuple(items[whole:]))
-        return [tuple(items[n : n + size]) for n in range(0, whole, size)]
+        pool = [*self._leftovers[shuffle], *fresh]
+        sets = []
+        while places := self._choose(pool):
+            sets.append(tuple(pool[place] for place in places))
+            for place in sorted(places, reverse=True):
+                pool.pop(place)
+        if shuffle == len(self._ends):
+            is_little = len(pool) < _MOST_LEFT * self._size
+            self._leftovers.append(tuple(pool if is_little else dict.fromkeys(pool)))
+            self._ends.append(len(sets) + (self._ends[-1] if shuffle else 0))
+        return sets
 
-
-def index_names(tools: Sequence[Tool]) -> dict[str, int]:
-    """Map all names, aliases and unambiguous last parts to positions."""
-    lasts = Counter(tool.name.rsplit(".", 1)[-1] for tool in tools)
-    index = {
-        last: position
-        for position, tool in enumerate(tools)
-        if lasts[last := tool.name.rsplit(".", 1)[-1]] == 1
-    }
-    for position, tool in enumerate(tools):
-        index.update(dict.fromkeys(tool.aliases, position))
-    index.update({tool.name: position for position, tool in enumerate(tools)})
-    return index
-
-
-def find_name(name: str, tool: Tool, index: dict[str, int]) -> int | None:
-    """Find the position of the tool that `tool`'s see-also list calls `name`."""
-    module = tool.name.split(".")
-    for depth in range(len(module) - 1, 0, -1):
-        position = index.get(".".join([*module[:depth], name]))
-        if position is not None:
-            return position
-    return index.get(name)
-
-
-def link_tools(tools: Sequence[Tool]) -> list[set[int]]:
-    """List for each tool the positions that it links to, or that link to it."""
-    index = index_names(tools)
-    links: list[set[int]] = [set() for _ in tools]
-    for position, tool in enumerate(tools):
-        for other in tool.see_also:
-            found = find_name(other.name, tool, index)
-            if found is not None and found != position:
-                links[position].add(found)
-                links[found].add(position)
-    return links
-
-
-_LINK = 1.0
-_TYPE = 0.3
-_MODULE = 0.3
-_TERMS = 16
-_NEIGHBOURS = 24
-
-
-class Affinity:
-    """How likely two tools of a bank are needed together."""
-
-    def __init__(self, tools: Sequence[Tool]) -> None:
-        self._modules = [tool.name.rsplit(".", 1)[0] for tool in tools]
-        self._vectors = _weigh_words(tools)
-        self._postings: defaultdict[str, list[tuple[int, float]]] = defaultdict(list)
-        for position, vector in enumerate(self._vectors):
-            for word, weight in vector.items():
-                self._postings[word].append((position, weight))
-        self._links = link_tools(tools)
-        self._gives = [_types(value.type for value in tool.returns) for tool in tools]
-        self._takes = [
-            _types(
-                str(schema.get("format") or schema.get("type", ""))
-                for schema in tool.parameters.get("properties", {}).values()
-            )
-            for tool in tools
-        ]
-
-    def between(self, first: int, second: int) -> float:
-        """Rate two tools by position; 0 is no affinity."""
-        return (
-            self._similarity(first, second)
-            + _LINK * (second in self._links[first])
-            + _TYPE * bool(self._gives[first] & self._takes[second])
-            + _MODULE * (self._modules[first] == self._modules[second])
-        )
-
-    def reason(self, first: int, second: int) -> str:
-        """Say in a few words why two tools go together."""
-        if second in self._links[first]:
-            return "the reference links them"
-        if self._gives[first] & self._takes[second]:
-            return "one gives what the other takes"
-        if self._modules[first] == self._modules[second]:
-            return "they stand in the same module"
-        return "their texts are alike"
-
-    def neighbours(
-        self, position: int, groups: SiblingGroups
-    ) -> list[tuple[int, float]]:
-        """List linked or similar tools with their affinities, the best first.
-
-        Of each other sibling group at most one: the member with the highest affinity.
-        """
-        scores: defaultdict[int, float] = defaultdict(float)
-        for word, weight in self._vectors[position].items():
-            for other, other_weight in self._postings[word]:
-                scores[other] += weight * other_weight
-        near = sorted(scores, key=lambda other: (-scores[other], other))
-        of = groups.group_of
-        similar = dict.fromkeys(of[other] for other in near)
-        linked = {of[other] for other in self._links[position]}
-        others = {*islice(similar, _NEIGHBOURS), *linked} - {of[position]}
-        rated = [
-            min(
-                ((other, self.between(position, other)) for other in members),
-                key=_best_first,
-            )
-            for members in (groups.members[group] for group in sorted(others))
-        ]
-        return sorted((pair for pair in rated if pair[1] > 0), key=_best_first)
-
-    def _similarity(self, first: int, second: int) -> float:
-        a, b = self._vectors[first], self._vectors[second]
-        return sum(weight * b[word] for word, weight in a.items() if word in b)
-
-
-def _best_first(pair: tuple[int, float]) -> tuple[float, int]:
-    return -pair[1], pair[0]
-
-
-def split_name(name: str) -> str:
-    """Split the last part of a name into words: "nan_to_num" -> "nan to num"."""
-    last = name.rsplit(".", 1)[-1]
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", last).replace("_", " ").strip()
-
-
-def _weigh_words(tools: Sequence[Tool]) -> list[dict[str, float]]:
-    """Unit TF-IDF vectors of name, summary and description, of each tool's heaviest words."""
-    counts = [
-        Counter(
-            re.findall(
-                r"[a-z]{3,}",
-                f"{split_name(tool.name)} {tool.summary} {tool.description[:500]}".lower(),
-            )
-        )
-        for tool in tools
-    ]
-    spread = Counter(word for count in counts for word in count)
-    vectors = []
-    for count in counts:
-        weights = {
-            word: (1 + math.log(n)) * math.log(len(tools) / spread[word])
-            for word, n in count.items()
-        }
-        best = sorted(weights, key=lambda word: (-weights[word], word))[:_TERMS]
-        length = math.sqrt(sum(weights[word] ** 2 for word in best)) or 1.0
-        vectors.append({word: weights[word] / length for word in best})
-    return vectors
-
-
-def _types(texts: Iterable[str]) -> frozenset[str]:
-    words = {word for text in texts for word in re.findall(r"[a-z]{4,}", text.lower())}
-    return frozenset(words - {"optional", "array_like", "string", "object"})
+    def _choose(self, pool: Sequence[int]) -> list[int]:
+        """The places of the next set in what is left of a shuffle; [] if it has none."""
+        chosen: list[int] = []
+        passed: list[int] = []
+        for place, item in enumerate(pool):
+            others = [pool[one] for one in chosen]
+            if item in others or any(self._clash(item, other) for other in others):
+                passed.append(place)
+                continue
+            chosen.append(place)
+            if len(chosen) == self._size:
+                return chosen
+        if len(pool) < _MOST_LEFT * self._size:
+            return []
+        items = {pool[place] for place in chosen}
+        for place in passed:
+            if len(chosen) < self._size and pool[place] not in items:
+                items.add(pool[place])
+                chosen.append(place)
+        return chosen if len(chosen) == self._size else []
 
 
 _RELATED = 0.6
@@ -222,16 +120,24 @@ class _GroupOffers:
     """The sibling groups of a bank, and the settings that fit their number.
 
     Raises:
-        InputError: the bank has fewer tools than a query uses.
+        InputError: the bank has fewer tools than a query uses, or a weight is of no tool.
     """
 
     def __init__(
-        self, tools: Sequence[Tool], config: GenerateConfig, seed: int
+        self,
+        tools: Sequence[Tool],
+        config: GenerateConfig,
+        seed: int,
+        affinity: Affinity,
     ) -> None:
         self._tools = tools
-        self._groups = SiblingGroups(tools, together=config.families)
+        weights = weigh_tools(config, tools)
+        self._groups = SiblingGroups(tools, weights, together=config.families)
         self._config = fit_to_tools(config, tools)
         self._seed = seed
+        self._affinity = affinity
+        most = [max(weights[n] for n in members) for members in self._groups.members]
+        self._shares = scale_weights(most, self._config.offered)
 
     def _random(self, purpose: str, attempt: int) -> Random:
         return Random(f"{self._seed}:{purpose}:{attempt}")
@@ -239,6 +145,20 @@ class _GroupOffers:
     def _make(self, positions: Sequence[int], at_most: int, at_least: int) -> Offer:
         names = tuple(self._tools[position].name for position in positions)
         return Offer(names, at_most, at_least)
+
+    def _clash(self, first: int, second: int) -> bool:
+        """Whether the tools of two groups are alternatives, which no set should have."""
+        members = self._groups.members
+        return self._config.separate_alternatives and self._affinity.are_alternatives(
+            members[first][0], members[second][0]
+        )
+
+    def _draw(self, random: Random, groups: Sequence[int], size: int) -> list[int]:
+        """Draw groups without replacement, by their shares (Efraimidis and Spirakis, 2006)."""
+        if len(set(self._shares)) == 1:
+            return random.sample(groups, size)
+        keys = {group: random.random() ** (1 / self._shares[group]) for group in groups}
+        return sorted(groups, key=keys.__getitem__, reverse=True)[:size]
 
 
 class RelatedOffers(_GroupOffers):
@@ -256,25 +176,33 @@ class RelatedOffers(_GroupOffers):
         seed: int,
         affinity: Affinity,
     ) -> None:
-        super().__init__(tools, config, seed)
-        self._affinity = affinity
-        self._first = ShuffledSampler(len(self._groups), 1, seed)
+        super().__init__(tools, config, seed, affinity)
+        self._first = ShuffledSampler(self._shares, 1, seed)
 
     def offer(self, attempt: int) -> Offer:
         """Offer the tools of an attempt."""
         groups, size = self._groups, self._config.offered
         random = self._random("offer", attempt)
         members = self._random("member", attempt)
-        chosen = groups.choose(self._first.sample(attempt), members)
+        used = list(self._first.sample(attempt))
+        chosen = groups.choose(used, members)
         neighbours = self._affinity.neighbours(chosen[0], groups)
         n_related = round(_RELATED * size)
-        while neighbours and len(chosen) <= min(n_related, size - 1):
+        while len(chosen) <= min(n_related, size - 1):
+            neighbours = [
+                (n, affinity * self._shares[groups.group_of[n]])
+                for n, affinity in neighbours
+                if groups.group_of[n] != used[-1]
+                and not self._clash(groups.group_of[n], used[-1])
+            ]
+            if not neighbours:
+                break
             weights = [affinity for _, affinity in neighbours]
             picked = random.choices(range(len(neighbours)), weights)[0]
-            chosen.append(neighbours.pop(picked)[0])
-        used = {groups.group_of[n] for n in chosen}
+            chosen.append(neighbours[picked][0])
+            used.append(groups.group_of[chosen[-1]])
         rest = [group for group in range(len(groups)) if group not in used]
-        drawn = random.sample(rest, size - len(chosen))
+        drawn = self._draw_apart(random, rest, used, size - len(chosen))
         chosen += groups.choose(drawn, members, chosen)
         if self._config.tools_per_query:
             numbers = draw_numbers(self._config, self._seed, attempt)
@@ -283,36 +211,111 @@ class RelatedOffers(_GroupOffers):
         at_most = random.randint(at_least, self._config.most_tools)
         return self._make(chosen, at_most, at_least)
 
+    def _draw_apart(
+        self, random: Random, rest: Sequence[int], used: Sequence[int], size: int
+    ) -> list[int]:
+        """Draw groups that are no alternatives of those used or of each other, if there are any."""
+        if not self._config.separate_alternatives:
+            return self._draw(random, rest, size)
+        drawn: list[int] = []
+        passed: list[int] = []
+        for group in self._draw(random, rest, min(len(rest), max(size, _TRIES))):
+            if len(drawn) == size:
+                break
+            clashes = any(self._clash(group, other) for other in (*used, *drawn))
+            (passed if clashes else drawn).append(group)
+        return [*drawn, *passed][:size]
+
 
 class RandomOffers(_GroupOffers):
     """Offer sibling groups sampled without regard to what the tools do."""
 
     def __init__(
-        self, tools: Sequence[Tool], config: GenerateConfig, seed: int
+        self,
+        tools: Sequence[Tool],
+        config: GenerateConfig,
+        seed: int,
+        affinity: Affinity,
     ) -> None:
-        super().__init__(tools, config, seed)
+        super().__init__(tools, config, seed, affinity)
         size = self._config.offered
-        self._shuffled = ShuffledSampler(len(self._groups), size, seed)
+        clash = self._clash if config.separate_alternatives else eq
+        self._shuffled = ShuffledSampler(self._shares, size, seed, clash)
 
     def offer(self, attempt: int) -> Offer:
         """Offer the tools of an attempt."""
         groups: Sequence[int] = self._shuffled.sample(attempt)
         if self._config.sampling == "uniform":
-            random = self._random("uniform", attempt)
-            groups = random.sample(range(len(self._groups)), self._config.offered)
+            random, everything = (
+                self._random("uniform", attempt),
+                range(len(self._groups)),
+            )
+            groups = self._draw(random, everything, self._config.offered)
         chosen = self._groups.choose(groups, self._random("member", attempt))
         return self._make(chosen, *draw_numbers(self._config, self._seed, attempt))
+
+
+class ListedOffers:
+    """Offer the candidate sets of a file in their order, and again from the first.
+
+    Raises:
+        InputError: the file can't be read; or lines have an unknown tool, one tool twice, fewer
+            tools than a query needs, or the set of an earlier line.
+    """
+
+    def __init__(
+        self, tools: Sequence[Tool], config: GenerateConfig, seed: int
+    ) -> None:
+        assert config.candidate_sets is not None
+        self._config, self._seed = config, seed
+        self._tools = tools
+        self._index = Bank(tuple(tools)).index
+        self._lines: dict[frozenset[str], int] = {}
+        path = config.candidate_sets
+        self._sets = [*iterate_lines(path, self._read, decode=decode_list)]
+        if not self._sets:
+            raise InputError(
+                f"{path}: it has no set. Write one list of tools per line."
+            )
+
+    def offer(self, attempt: int) -> Offer:
+        """Offer the tools of an attempt."""
+        names = self._sets[attempt % len(self._sets)]
+        numbers = draw_numbers(self._config, self._seed, attempt)
+        return Offer(names, *(min(number, len(names)) for number in numbers))
+
+    def _read(self, line: list[Any], number: int) -> tuple[str, ...]:
+        for name in line:
+            if not isinstance(name, str) or name not in self._index:
+                near = get_close_matches(str(name), self._index, n=1)
+                raise ValueError(
+                    f"there is no tool {name!r}.{f' Did you mean {near[0]!r}?' if near else ''}"
+                )
+        names = tuple(self._tools[self._index[name]].name for name in line)
+        if twice := [name for name, n in Counter(names).items() if n > 1]:
+            raise ValueError(f"{twice[0]!r} is there twice. Remove one.")
+        config = self._config
+        needed = config.most_tools if config.tools_per_query else config.fewest_tools
+        if len(names) < needed:
+            tools = count(len(names), "tool")
+            raise ValueError(f"{tools}, and a query may need {needed}. Add tools.")
+        first = self._lines.setdefault(frozenset(names), number)
+        if first != number:
+            raise ValueError(f"the same set as in line {first}. Remove one.")
+        return names
 
 
 def make_offers(tools: Sequence[Tool], config: GenerateConfig, seed: int) -> Offers:
     """Make the offers of a recipe, for engines without offers of their own.
 
     Raises:
-        InputError: the bank has fewer tools than a query uses.
+        InputError: the bank has fewer tools than a query uses, a weight is of no tool, or the file
+            of candidate sets can't be used.
     """
-    if config.sampling == "related":
-        return RelatedOffers(tools, config, seed, Affinity(tools))
-    return RandomOffers(tools, config, seed)
+    if config.candidate_sets is not None:
+        return ListedOffers(tools, config, seed)
+    kind = RelatedOffers if config.sampling == "related" else RandomOffers
+    return kind(tools, config, seed, Affinity(tools))
 
 
 # More than the attempts that are open at a time: an offer is read while its attempt runs.

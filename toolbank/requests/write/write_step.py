@@ -41,6 +41,7 @@ from toolbank.llm.step import (
 from toolbank.requests.write.bank_builder import (
     Attempt,
     BankBuilder,
+    PassRate,
     describe_writer,
 )
 from toolbank.requests.write.checks import Draft, read_draft, read_polished
@@ -99,8 +100,9 @@ class WriteStep(Step[Draft | PolishedDraft, BankQueries]):
     An attempt starts only if it is certain to count: no more are open than queries are missing, and
     none is far ahead of a slow one. After the first few, at least one has to be accepted. Quotas
     apply this to each number of tools: an attempt whose number may be complete waits until that is
-    certain. `earlier` are the versions of the catalogue before `tools`. Attempts do not affect each
-    other.
+    certain. If replies come in rounds, as many attempts start as are likely to give the missing
+    queries, and those that turn out not to be needed do not count: the bank is the same. `earlier`
+    are the versions of the catalogue before `tools`. Attempts do not affect each other.
 
     Raises:
         InputError: the bank is too small.
@@ -138,6 +140,7 @@ class WriteStep(Step[Draft | PolishedDraft, BankQueries]):
         # By number of tools: open attempts, and those that may not be needed.
         self._open: Counter[int] = Counter()
         self._deferred: dict[int, deque[int]] = {}
+        self._passes = PassRate()
 
     def offer(self, number: int) -> Offer | None:
         """Return the offer of an attempt, or None past the last one."""
@@ -158,6 +161,7 @@ class WriteStep(Step[Draft | PolishedDraft, BankQueries]):
         tools = sampler.check_draft(number, draft)
         if isinstance(tools, Rejection):
             return tools
+        self._passes.count_draft(number, self._asked_for(number))
         polish = self.polish(number, draft, tools)
         return FollowUp(polish, partial(self._read_polished, sampler, draft, tools))
 
@@ -204,19 +208,22 @@ class WriteStep(Step[Draft | PolishedDraft, BankQueries]):
         found = builder.accepted or builder.waiting_candidates or run.missing
         if run.begun >= UNUSABLE_AT_FIRST and not found:
             return None
-        waiting = run.open + len(run.missing) + builder.waiting_candidates
-        if builder.wanted is not None and builder.accepted + waiting >= builder.wanted:
-            return None
+        in_rounds = run.pool.in_rounds
+        if builder.wanted is not None and not (in_rounds and builder.quotas):
+            waiting = run.open + len(run.missing)
+            lacking = builder.wanted - builder.accepted - builder.waiting_candidates
+            if self._passes.suffice(waiting, lacking, None, in_rounds=in_rounds):
+                return None
         for asked, deferred in self._deferred.items():
             while deferred and builder.is_skipped(deferred[0]):
                 deferred.popleft()
-            if deferred and self._take(asked):
+            if deferred and self._take(asked, run):
                 return deferred.popleft()
         while self._has_next(run):
             number = self._next
             self._next += 1
-            asks_for = builder.quotas.number_of(number) if builder.quotas else None
-            if asks_for is None or self._take(asks_for):
+            asks_for = self._asked_for(number)
+            if asks_for is None or self._take(asks_for, run):
                 return number
             self._deferred.setdefault(asks_for, deque()).append(number)
         return None
@@ -225,10 +232,20 @@ class WriteStep(Step[Draft | PolishedDraft, BankQueries]):
         self, number: int, answer: StepAnswer[Draft | PolishedDraft], run: StepRun
     ) -> None:
         """Take an attempt, which counts once all before it have ended."""
-        builder = self._builder
-        if builder.quotas and (asked := builder.quotas.number_of(number)) is not None:
+        if (asked := self._asked_for(number)) is not None:
             self._open[asked] -= 1
-        builder.accept(self._make_attempt(number, answer, run.pool.engine))
+        self._passes.count(number, asked, isinstance(answer.value, PolishedDraft))
+        attempt = self._make_attempt(number, answer, run.pool.engine)
+        self._builder.accept(attempt)
+
+    def is_needed(self, number: int) -> bool:
+        """Return whether the bank still lacks queries such as this attempt may give."""
+        return not (self._builder.is_full or self._builder.is_skipped(number))
+
+    def count_needed(self, waiting: int) -> int:
+        """Count the attempts that the bank needs if every one gives a query."""
+        is_limited = self._builder.wanted is not None
+        return min(waiting, self._builder.count_lacking()) if is_limited else waiting
 
     def progress(self) -> tuple[int, int]:
         """Count the accepted queries, and the attempts without one."""
@@ -339,13 +356,20 @@ class WriteStep(Step[Draft | PolishedDraft, BankQueries]):
             return False
         return self.offer(self._next) is not None
 
-    def _take(self, asked: int) -> bool:
+    def _asked_for(self, number: int) -> int | None:
+        """The number of tools that an attempt has to have, if there are quotas."""
+        quotas = self._builder.quotas
+        return quotas.number_of(number) if quotas else None
+
+    def _take(self, asked: int, run: StepRun) -> bool:
         """Count an attempt as open if another query of its number of tools is needed."""
         builder = self._builder
-        there = builder.accepted_of[asked] + builder.waiting_of[asked]
-        quotas = builder.quotas
-        if quotas and not quotas.has_room(asked, there + self._open[asked]):
-            return False
+        if builder.quotas and asked in builder.quotas.wanted:
+            there = builder.accepted_of[asked] + builder.waiting_of[asked]
+            lacking = builder.quotas.wanted[asked] - there
+            waiting, in_rounds = self._open[asked], run.pool.in_rounds
+            if self._passes.suffice(waiting, lacking, asked, in_rounds=in_rounds):
+                return False
         self._open[asked] += 1
         return True
 

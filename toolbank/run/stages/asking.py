@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from toolbank.llm.accounts import describe_calls
 from toolbank.llm.engines import find_model
@@ -81,6 +82,20 @@ class AskingStage(Stage):
     def engines(self) -> tuple[EngineConfig, ...]:
         """Its engine, unless rules replace one."""
         return (self.config,) if self.engine else ()
+
+    @property
+    def in_rounds(self) -> bool:
+        """Whether its engine replies in rounds."""
+        return self.engine is not None and self.engine.in_rounds
+
+    def send_only(self) -> Self:
+        """Make the stage that sends a round and does not wait for the replies."""
+        if self.engine is None:
+            return self
+        options = self.engine.send_only(self.config)
+        config = self.config.model_copy(update={"options": options})
+        recipe = self.recipe.model_copy(update={self.config.section: config})
+        return replace(self, recipe=recipe)
 
     @property
     def keeps(self) -> str:

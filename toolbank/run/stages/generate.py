@@ -60,6 +60,14 @@ _WORST = 2.0
 _ENOUGH = 20
 
 
+# Keys that version 0.7.0 did not have, and the values that give what it gave.
+_ADDED: Mapping[str, Any] = {
+    "separate_alternatives": False,
+    "weights": {},
+    "candidate_sets": None,
+}
+
+
 class GenerateStage(WritingStage):
     """Has queries written for the tools, and draws their splits: the bank."""
 
@@ -74,9 +82,13 @@ class GenerateStage(WritingStage):
             "tools": hash_file(self.folder.bank / "tools.parquet"),
             **depends_on_catalogue(self.folder),
             "sources": hash_file(self.folder.bank / "sources.json"),
-            "config": shape(config),
+            "config": {
+                key: value
+                for key, value in shape(config).items()
+                if key not in _ADDED or value != _ADDED[key]
+            },
             "encoders": [encoder_identity(one) for one in self.encoders],
-            "files": [hash_file(path) for path in self.engine_files],
+            "files": [hash_file(path) for path in self._own_files],
             "domain": self.recipe.domain_name,
             "prompts": prompt_hash(self.recipe.domain_name, config),
             "split": shape(self.recipe.split),
@@ -271,6 +283,15 @@ class GenerateStage(WritingStage):
     def assets(self) -> tuple[Asset, ...]:
         """The prompts and the examples in them."""
         return tuple(prompt_assets(self.recipe.domain_name, self.recipe.generate))
+
+    def files(self) -> tuple[Path, ...]:
+        """What the engine reads, and the file of candidate sets."""
+        return tuple(dict.fromkeys((*super().files(), *self._own_files)))
+
+    @property
+    def _own_files(self) -> tuple[Path, ...]:
+        sets = self.config.candidate_sets
+        return *self.engine_files, *((sets,) if sets else ())
 
     def notes(self) -> list[str]:
         """Which prompts are the user's own, and whether there are examples of the domain."""

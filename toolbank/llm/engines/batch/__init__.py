@@ -11,6 +11,10 @@ from toolbank.llm.engines.kind import EngineKind, refuse_executor, refuse_option
 from toolbank.llm.engines.openai.completion import check_settings, make_identity
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pydantic import JsonValue
+
     from toolbank.llm.accounts import CallCounts
     from toolbank.llm.chat import ChatReply, ChatRequest
     from toolbank.llm.config import EngineConfig
@@ -61,6 +65,11 @@ def _check(config: EngineConfig) -> None:
     check_settings(config)
 
 
+def _send_only(config: EngineConfig) -> Mapping[str, JsonValue]:
+    submits = read_options(config).submit
+    return {**config.options, "wait": False} if submits else config.options
+
+
 def _check_access(config: EngineConfig) -> None:
     if read_options(config).submit:
         read_credentials(config)
@@ -79,4 +88,5 @@ KIND = EngineKind["EngineConfig"](
     identity=lambda config, _: make_identity(config),
     describe=lambda config: f"{config.model or 'the engine batch'} in batches",
     fill=_fill,
+    send_only=_send_only,
 )

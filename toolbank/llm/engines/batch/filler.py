@@ -152,12 +152,22 @@ class BatchFiller:
             if self._hosted is None:
                 return instructions
             try:
-                await self._hosted.exchange(waiting)
+                are_there = await self._hosted.exchange(
+                    waiting, wait=self._options.wait
+                )
             except BaseException:
                 # Of several batches, some may have been fetched.
                 await self._take_in(lacking)
                 raise
+            if not are_there:
+                return self._describe_submitted(waiting)
         return ""
+
+    def _describe_submitted(self, names: Iterable[str]) -> str:
+        batches = ((name, self._submissions.get(name).batch) for name in sorted(names))
+        lines = [f"  {self._path / name}  submitted as {b}" for name, b in batches]
+        run = command("run", self._path.parent)
+        return "\n".join(["Submitted:", *lines, "", f"To fetch the replies: {run}"])
 
     async def _take_in(self, lacking: dict[str, ChatRequest]) -> bool:
         """Move requests with a reply, or without hope, out of `lacking`; tell if there were any."""

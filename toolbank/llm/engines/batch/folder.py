@@ -236,6 +236,10 @@ class BatchOptions(Config):
     """The `options` of the batch engine in a recipe."""
 
     submit: bool = Field(default=False, description="use the endpoint's Batch API")
+    wait: bool = Field(
+        default=True,
+        description="with submit: wait for the replies; if false, a later run fetches them",
+    )
     max_requests: int = Field(
         default=MOST_REQUESTS,
         ge=1,

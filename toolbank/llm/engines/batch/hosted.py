@@ -114,8 +114,10 @@ class HostedBatches:
         self._submissions = submissions
         self._endpoint = BatchEndpoint(config)
 
-    async def exchange(self, names: Iterable[str]) -> None:
-        """Submit these request files, and return when their replies are in the folder.
+    async def exchange(self, names: Iterable[str], *, wait: bool = True) -> bool:
+        """Submit these request files, and return True when their replies are in the folder.
+
+        Without `wait`, return False if a batch has not ended yet.
 
         Raises:
             EngineError: the endpoint refuses, a batch failed there, or the endpoint is out of
@@ -124,7 +126,7 @@ class HostedBatches:
         """
         try:
             with tqdm(desc="batches", unit="request", leave=False, disable=None) as bar:
-                await self._exchange(sorted(names), bar)
+                return await self._exchange(sorted(names), bar, wait=wait)
         except asyncio.CancelledError:
             self._say(
                 "submitted batches continue at the endpoint; the next run fetches their replies"
@@ -133,12 +135,12 @@ class HostedBatches:
         finally:
             await self._endpoint.close()
 
-    async def _exchange(self, todo: list[str], bar: tqdm[Any]) -> None:
+    async def _exchange(self, todo: list[str], bar: tqdm[Any], *, wait: bool) -> bool:
         running: list[str] = []
         known: dict[str, Batch] = {}
         held: list[str] = []
         refused: list[str] = []
-        wait = _FIRST_WAIT
+        pause = _FIRST_WAIT
         while todo or running:
             for name in todo:
                 await self._patiently(self._submit, name)
@@ -165,10 +167,12 @@ class HostedBatches:
                     refused.append(self._describe_failure(name, batch))
             _show(bar, known.values())
             if held and has_room:
-                todo, held, wait = held, [], _FIRST_WAIT
+                todo, held, pause = held, [], _FIRST_WAIT
+            elif running and not wait:
+                break
             elif running:
-                await asyncio.sleep(wait)
-                wait = min(_LONGEST_WAIT, wait * 1.5)
+                await asyncio.sleep(pause)
+                pause = min(_LONGEST_WAIT, pause * 1.5)
         refused += [
             f"{name}: the account can't queue more tokens. Run again later, or write smaller "
             f"files: --set {self._config.section}.options.max_requests=1000"
@@ -176,6 +180,7 @@ class HostedBatches:
         ]
         if refused:
             raise EngineError("\n".join(refused), reason="batch-failed", fatal=True)
+        return not running
 
     async def _submit(self, name: str) -> None:
         """Create one batch from a request file, unless it exists."""
