@@ -250,7 +250,7 @@ def _run_chosen(
             folder_note,
             f"{recipe.path}: yours, used" if recipe.own else "",
             *notes,
-            *(note for stage in stages for note in stage.notes()),
+            *(note for stage in to_run for note in stage.notes()),
             *note_unused(recipe.recipe, to_run),
         ]
         for line in dict.fromkeys(filter(None, lines)):

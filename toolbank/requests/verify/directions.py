@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from toolbank.bank.ranking import cosine_scores, top_k
-from toolbank.requests.write.sampling import link_tools
+from toolbank.requests.write.affinity import link_tools
 from toolbank.retrievers.base import Retriever, all_words, split_words
 from toolbank.retrievers.bm25 import Bm25Retriever
 from toolbank.retrievers.dense import DenseRetriever, DescriptionsRetriever
