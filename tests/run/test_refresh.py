@@ -386,7 +386,7 @@ def test_the_command_says_what_is_to_do_and_what_it_costs(world):
     said = do(world.path.parent, "refresh", world.out).stdout
     for part in (
         *("10 added, 5 removed, 5 changed, 20 the same", "15, one a tool"),
-        "To do: generate, asks, judge, retrievers, evaluate, report.",
+        "To do: generate, asks, judge, profile, retrievers, evaluate, report.",
         f"Next: toolbank run {world.out}",
     ):
         assert part in said
