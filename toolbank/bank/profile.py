@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Literal, get_args
 
 from toolbank.bank.records import Record
@@ -44,3 +45,10 @@ class QueryProfile(Record):
     def classes(self) -> dict[str, str | None]:
         """Return the class of each axis."""
         return {axis: getattr(self, axis) for axis in AXES}
+
+
+def describe_classes(axis: str, profiles: Sequence[QueryProfile]) -> str:
+    """Describe the classes of an axis, such as "wording: tool-words 15 %, outcome 40 %"."""
+    numbers = Counter(getattr(one, axis) for one in profiles)
+    parts = (f"{one} {100 * numbers[one] / len(profiles):.0f} %" for one in AXES[axis])
+    return f"{axis}: {', '.join(parts)}"

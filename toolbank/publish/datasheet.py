@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from toolbank.bank.profile import AXES, describe_classes
 from toolbank.config.explain import check
 from toolbank.llm.accounts import StepCalls, add_up_calls, rank_reasons
 from toolbank.publish.data import RowCounts
@@ -158,6 +159,17 @@ def _describe_licences(evidence: Evidence) -> str:
     return "; ".join(evidence.story.licences)
 
 
+def _describe_copies(evidence: Evidence) -> str:
+    found = evidence.story.copies
+    pairs = [one for one in found.sets if one.against == "test"] if found else []
+    return "; ".join(one.describe() for one in pairs)
+
+
+def _describe_classes(evidence: Evidence) -> str:
+    profiles = evidence.story.profiles
+    return "; ".join(describe_classes(axis, profiles) for axis in AXES if profiles)
+
+
 def _is_not_measured(_: Evidence) -> str:
     return ""
 
@@ -173,8 +185,8 @@ FACTS: dict[str, Callable[[Evidence], str]] = {
     "First labels confirmed by grades": _describe_agreement,
     "Agreement of two readers (Cohen's kappa)": _is_not_measured,
     "Missing labels (hole check)": _is_not_measured,
-    "Copies and near-copies between train and test": _is_not_measured,
-    "Difficulty of requests": _is_not_measured,
+    "Copies and near-copies between train and test": _describe_copies,
+    "Classes of the requests": _describe_classes,
     "Judge of the wording": _describe_judge,
     "Price": _describe_price,
     "Licence of the sources, by their packages' metadata": _describe_licences,

@@ -14,11 +14,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import yaml
 from pydantic import BaseModel
 
+from toolbank.bank.bank import read_profiles
+from toolbank.bank.profile import QueryProfile
 from toolbank.config.base import is_transport
 from toolbank.config.explain import read_checked
 from toolbank.evaluation.figures import Figure
 from toolbank.report.content import Asks, Judge
 from toolbank.report.sections import Verification
+from toolbank.requests.profile.copies import Copies
 from toolbank.requests.quality.measure import Quality
 from toolbank.sources.collect import source_licences
 from toolbank.system.errors import InputError
@@ -51,6 +54,8 @@ class RunResults:
     verification: Verification | None = None
     quality: Quality | None = None
     asks: Asks | None = None
+    copies: Copies | None = None
+    profiles: tuple[QueryProfile, ...] = ()
     licences: tuple[str, ...] = ()
     stale: tuple[str, ...] = ()
 
@@ -118,6 +123,8 @@ def read_story(recipe: Recipe, run: RunFolder) -> RunResults:
         verification=read("verify", run.verified, Verification),
         quality=read("report", run.quality, Quality),
         asks=read("asks", run.bank / "asks.json", Asks),
+        copies=read("profile", run.copies, Copies),
+        profiles=tuple(read_profiles(run.bank).values()),
         licences=source_licences(recipe.sources),
         stale=tuple(stale),
     )

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toolbank.bank.bank import PROFILE, Bank
 from toolbank.bank.files import write_records
-from toolbank.bank.profile import AXES, QueryProfile
+from toolbank.bank.profile import AXES, QueryProfile, describe_classes
 from toolbank.config.assets import Asset
 from toolbank.config.base import shape
 from toolbank.encoders.location import encoder_identity
@@ -24,13 +22,6 @@ from toolbank.system.version import __version__
 
 if TYPE_CHECKING:
     from toolbank.encoders.config import EncoderConfig
-
-
-def describe_classes(axis: str, profiles: Sequence[QueryProfile]) -> str:
-    """Describe the classes of an axis, such as "wording: tool-words 15 %, outcome 40 %"."""
-    numbers = Counter(getattr(one, axis) for one in profiles)
-    parts = (f"{one} {100 * numbers[one] / len(profiles):.0f} %" for one in AXES[axis])
-    return f"{axis}: {', '.join(parts)}"
 
 
 class ProfileStage(Stage):
