@@ -8,6 +8,7 @@ import pytest
 
 from tests.requests.asks.test_write import ask, told
 from tests.requests.judge.test_judge import make_bank
+from tests.requests.verify.test_second_round import by_free_answer, verify_twice
 from tests.requests.verify.test_verify import by_rule, verify
 from tests.servers.batch import answer_file
 from tests.servers.chat import Answer, ChatServer
@@ -35,6 +36,7 @@ def prefer_good(call):
 STEPS = {
     "asks": (ask, good, 16, lambda made: (told(made), made.value.content["counts"])),
     "verify": (verify, by_rule, 12, lambda made: made.value.labels),
+    "second round": (verify_twice, by_free_answer, 24, lambda made: made.value.labels),
     "judge": (judge, prefer_good, 48, lambda made: made.value),
 }
 
@@ -79,7 +81,8 @@ def test_a_spent_budget_ends_it_early_and_the_next_run_goes_on(step, tmp_path, w
     run, model, calls, result = step
     with ChatServer(model) as server:
         part = run(server, tmp_path, budget={"calls": 5}, concurrency=2)
-        assert len(server.calls) == 5
+        # An attempt of two calls is not begun with room for one.
+        assert len(server.calls) in (4, 5)
         assert part.lacks
         assert part.ended_early.option.endswith(".budget.calls=10")
         assert result(run(server, tmp_path)) == whole
@@ -88,9 +91,13 @@ def test_a_spent_budget_ends_it_early_and_the_next_run_goes_on(step, tmp_path, w
 
 def test_by_batch_files_the_result_is_that_of_an_endpoint(step, tmp_path, whole):
     run, model, calls, result = step
-    assert f"{calls} requests" in run(None, tmp_path, **BATCH).waiting
-    [path] = (tmp_path / "batch").glob("round-*.jsonl")
-    path.with_name("output.jsonl").write_text(answer_file(path.read_text(), model))
-    made = run(None, tmp_path, **BATCH)
-    assert not (made.waiting or made.lacks)
+    answered = set()
+    while (made := run(None, tmp_path, **BATCH)).waiting:
+        [path] = {*(tmp_path / "batch").glob("round-*.jsonl")} - answered
+        lines = path.read_text()
+        calls -= len(lines.splitlines())
+        output = path.with_name(f"output-{len(answered)}.jsonl")
+        output.write_text(answer_file(lines, model))
+        answered.add(path)
+    assert not (made.lacks or calls)
     assert result(made) == whole

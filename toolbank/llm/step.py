@@ -134,7 +134,7 @@ class Step(ABC, Generic[T, R]):
 
     what: ClassVar[str] = "requests"
     done: ClassVar[str] = "answered"
-    most_calls: ClassVar[int] = 1
+    most_calls: int = 1
 
     def __init__(self, config: EngineConfig, total: int) -> None:
         self.config = config

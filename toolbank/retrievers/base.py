@@ -63,8 +63,13 @@ def full_text(tool: Tool) -> str:
 
 def all_words(tool: Tool) -> str:
     """Return the text that BM25 indexes: name, words of the name, summary, description."""
-    words = _SEPARATOR.sub(" ", _HUMP.sub(" ", tool.name))
+    words = split_words(tool.name)
     return "\n".join((tool.name, words, tool.summary, tool.description))
+
+
+def split_words(name: str) -> str:
+    """Return the words of a name, such as "nan to num" or "Data Frame"."""
+    return _SEPARATOR.sub(" ", _HUMP.sub(" ", name))
 
 
 LAYOUT = 2

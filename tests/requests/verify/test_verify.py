@@ -44,7 +44,8 @@ BANK = Bank(
 def verify(server, folder, bank=BANK, tools_id="tools", **settings):
     url = getattr(server, "url", "http://127.0.0.1:9")
     engine = {"engine": "openai", "model": "m", "base_url": url}
-    config = VerifyConfig(**{**engine, "candidates": 4, **settings})
+    few = {"candidates": 6, "second_round": 0}
+    config = VerifyConfig(**{**engine, **few, **settings})
     folder.mkdir(exist_ok=True)
     with Journal(folder / "journal.sqlite") as journal:
         place = {"folder": folder / "verify", "tools_id": tools_id, "journal": journal}

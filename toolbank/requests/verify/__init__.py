@@ -9,6 +9,9 @@ from pydantic import Field
 
 from toolbank.llm.config import ENGINE_NAME, EngineConfig
 
+REGRADE = "regrade"
+"""The step of the calls of a second round."""
+
 Check = Literal["deprecated", "alias", "unspoken", "round-trip"]
 
 
@@ -16,7 +19,7 @@ class VerifyConfig(EngineConfig):
     """Check the labels of each query, and grade further tools of the whole bank for it."""
 
     section: ClassVar[str] = "verify"
-    call_steps: ClassVar[tuple[str, ...]] = ("verify",)
+    call_steps: ClassVar[tuple[str, ...]] = ("verify", REGRADE)
     by_rules: ClassVar[bool] = True
 
     engine: str = Field(
@@ -29,10 +32,19 @@ class VerifyConfig(EngineConfig):
         default=0.0, ge=0, le=2, description="sampling temperature; null: not sent"
     )
     candidates: int = Field(
-        default=20,
+        default=65,
         ge=1,
         le=100,
-        description="number of top tools of BM25, and of Tool2Vec, that are graded",
+        description="most tools that are graded for a query, its labels included",
+    )
+    second_round: int = Field(
+        default=15,
+        ge=0,
+        le=100,
+        description=(
+            "most further tools that a second call grades: those that the model names freely, and "
+            "the neighbors of needed tools that were no labels; 0: no second call"
+        ),
     )
     replies: Path | None = Field(
         default=None,

@@ -5,20 +5,24 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import (
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-import numpy as np
-
 from toolbank.bank.bank import Bank
 from toolbank.bank.files import read_records, write_records
 from toolbank.bank.records import Record, Tool
-from toolbank.llm.engines.kind import release_engines
 from toolbank.requests.verify import Check
+from toolbank.requests.verify.directions import Directions, merge_rankings, own_labels
 from toolbank.retrievers.base import all_words
 from toolbank.retrievers.lexical import LexicalIndex
 from toolbank.sources.merge import find_aliases
@@ -26,8 +30,6 @@ from toolbank.system.errors import InputError
 from toolbank.system.files import read_text, sha256_file, write_text
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from toolbank.bank.records import Query
 
 
@@ -49,7 +51,8 @@ class Candidate(Record):
 
     `key` is a hash of the request, its labels and the bank's tools; if it changes, the request's
     candidates are pooled again. `rank` is the rank of a label by Tool2Vec, from 1; 0 for other
-    tools and beyond the retrieved ones.
+    tools and beyond the retrieved ones. `round` is the call that shows it, 1 or 2; 0 in files of
+    earlier versions, which had no second call.
     """
 
     query: str
@@ -57,17 +60,21 @@ class Candidate(Record):
     tool: str
     found_by: tuple[str, ...]
     rank: int = 0
+    round: int = 0
 
 
 def pool_candidates(
-    bank: Bank, most: int, path: Path, tools_id: str, graded: Collection[str] = ()
+    bank: Bank,
+    most: int,
+    path: Path,
+    tools_id: str,
+    directions: Callable[[], Directions],
+    graded: Collection[str] = (),
 ) -> dict[str, list[Candidate]]:
-    """Pool the candidates of every request, or take them from `path`; returned by request id.
+    """Pool the first round of every request, or take it from `path`; returned by request id.
 
-    Candidates are a request's own labels and their twins, and the top `most` tools of BM25 over
-    descriptions and of Tool2Vec with a frozen encoder, fitted without the request. `tools_id`
-    identifies the bank's tools. Earlier candidates stay in the file if their key is among `graded`,
-    because grades refer to them. New candidates are on disk before this returns.
+    `tools_id` identifies the bank's tools. Earlier candidates stay in the file if their key is
+    among `graded`, because grades refer to them. New candidates are on disk before this returns.
 
     Raises:
         InputError: the file is damaged, or the encoder can't be loaded.
@@ -76,27 +83,37 @@ def pool_candidates(
     kept: dict[str, list[Candidate]] = {}
     earlier: list[Candidate] = []
     for row in read_hashed(path, Candidate, _ADVICE):
-        if keys.get(row.query) == row.key:
+        if keys.get(row.query) == row.key and row.round < _FURTHER:
             kept.setdefault(row.query, []).append(row)
-        elif row.key in graded:
+        elif keys.get(row.query) == row.key or row.key in graded:
             earlier.append(row)
     new = [query for query in bank.queries if query.id not in kept]
-    for query, found in zip(new, _pool(bank, new, most), strict=True):
-        key = keys[query.id]
-        kept[query.id] = [
-            Candidate(query=query.id, key=key, tool=tool, found_by=by, rank=rank)
-            for tool, by, rank in found
-        ]
-    if new:
-        rows = (row for query in bank.queries for row in kept[query.id])
-        write_hashed(path, Candidate, chain(rows, earlier))
+    if not new:
+        return kept
+    for query, rows in pool_requests(directions(), new, most).items():
+        kept[query] = [row.model_copy(update={"key": keys[query]}) for row in rows]
+    pooled = (row for query in bank.queries for row in kept[query.id])
+    write_hashed(path, Candidate, chain(pooled, earlier))
     return kept
 
 
-def own_labels(bank: Bank, query: Query) -> tuple[str, ...]:
-    """List a request's first labels by the tools' own names, without tools that the bank lacks."""
-    places = (bank.index[name] for name in query.tools if name in bank.index)
-    return tuple(dict.fromkeys(bank.tools[place].name for place in places))
+_FURTHER = 2
+
+
+def add_further(path: Path, further: Iterable[Candidate]) -> None:
+    """Add the candidates of second rounds to the file, each once, sorted after the others."""
+    rows = list(read_hashed(path, Candidate, _ADVICE))
+    second = {_identify(row): row for row in rows if row.round == _FURTHER}
+    known = len(second)
+    for row in further:
+        second.setdefault(_identify(row), row)
+    if len(second) > known:
+        first = (row for row in rows if row.round != _FURTHER)
+        write_hashed(path, Candidate, chain(first, (second[k] for k in sorted(second))))
+
+
+def _identify(row: Candidate) -> tuple[str, str, str]:
+    return row.query, row.key, row.tool
 
 
 def read_hashed(path: Path, kind: type[_R], advice: str) -> Iterator[_R]:
@@ -132,55 +149,30 @@ def _key(query: Query, most: int, tools_id: str) -> str:
     return hashlib.sha256(content.encode()).hexdigest()[:16]
 
 
-def _pool(
-    bank: Bank, new: Sequence[Query], most: int
-) -> Iterator[list[tuple[str, tuple[str, ...], int]]]:
-    """The candidates of each request, labels first: tool, what found it, and rank."""
-    if not new:
-        return
-    # The encoder may need the memory of a model that an earlier stage loaded.
-    release_engines()
-    rows = {query.id: row for row, query in enumerate(bank.queries)}
-    lexical, dense = _search(bank, max(most, ROUND_TRIP))
-    names = bank.tool_names
-    for query in new:
-        row = rows[query.id]
-        found: dict[str, list[str]] = {
-            name: ["label"] for name in own_labels(bank, query)
-        }
-        for name in list(found):
+def pool_requests(
+    directions: Directions, queries: Sequence[Query], most: int
+) -> dict[str, list[Candidate]]:
+    """Pool up to `most` candidates of each request: labels, their twins, and others.
+
+    They are returned by request id, without a key. Labels and twins are in even if they are more.
+    """
+    bank = directions.bank
+    pooled: dict[str, list[Candidate]] = {}
+    for query, groups in zip(queries, directions.group(queries), strict=True):
+        by: dict[str, tuple[str, ...]]
+        by = dict.fromkeys(own_labels(bank, query), ("label",))
+        ranks = directions.rank_held_out(query)
+        ranks = {name: ranks.get(name, 0) for name in by}
+        for name in list(by):
             for twin in bank.tools[bank.index[name]].twins:
-                found.setdefault(twin, []).append("twin")
-        for by, hits in (("bm25", lexical), ("tool2vec", dense)):
-            for place in hits[row, :most].tolist():
-                if place >= 0:
-                    found.setdefault(names[place], []).append(by)
-        ranks = {
-            names[place]: rank for rank, place in enumerate(dense[row].tolist(), 1)
-        }
-        yield [
-            (name, tuple(by), ranks.get(name, 0) if "label" in by else 0)
-            for name, by in found.items()
+                by.setdefault(twin, ("twin",))
+        by |= merge_rankings(groups, most - len(by), by)
+        make = partial(Candidate, query=query.id, key="", round=1)
+        pooled[query.id] = [
+            make(tool=name, found_by=found, rank=ranks.get(name, 0))
+            for name, found in by.items()
         ]
-
-
-def _search(bank: Bank, k: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The top k tools of every request by BM25, and by Tool2Vec fitted without it."""
-    from toolbank.retrievers import create_retriever
-    from toolbank.retrievers.settings import Bm25Config, Tool2VecConfig
-
-    learnt = replace(
-        bank,
-        queries=tuple(q.model_copy(update={"split": "train"}) for q in bank.queries),
-        labels=(),
-    )
-    found = []
-    for config in (Bm25Config(), Tool2VecConfig()):
-        retriever = create_retriever(config)
-        retriever.fit(learnt)
-        indices, _ = retriever.search_train(learnt, k)
-        found.append(indices[: len(bank.queries)])
-    return found[0], found[1]
+    return pooled
 
 
 # "Use isin instead", "in favor of :func:`isin`", "renamed to `np.isin`".

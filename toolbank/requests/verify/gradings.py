@@ -20,12 +20,8 @@ from toolbank.llm.chat import (
 )
 from toolbank.llm.journal import Journal
 from toolbank.requests.verify import CHECKS_ALONE, RECORDED, Check
-from toolbank.requests.verify.candidates import (
-    Finding,
-    own_labels,
-    read_hashed,
-    write_hashed,
-)
+from toolbank.requests.verify.candidates import Finding, read_hashed, write_hashed
+from toolbank.requests.verify.directions import own_labels
 from toolbank.system.files import read_json
 from toolbank.system.terminal import one_line
 

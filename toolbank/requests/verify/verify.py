@@ -3,48 +3,32 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from itertools import chain
 from pathlib import Path
-from random import Random
 from typing import Any
 
 from toolbank.bank.bank import Bank, GraderKind, Label
 from toolbank.bank.files import read_records, write_records
-from toolbank.bank.records import Query, Tool
-from toolbank.config.assets import find_asset
-from toolbank.llm.accounts import join_reasons
-from toolbank.llm.chat import (
-    ChatReply,
-    ChatRequest,
-    Engine,
-    Rejection,
-    VerifyTask,
-    number_from_text,
-)
 from toolbank.llm.engines import find_model
-from toolbank.llm.engines.kind import EngineContext
+from toolbank.llm.engines.kind import EngineContext, release_engines
 from toolbank.llm.journal import Journal
-from toolbank.llm.step import (
-    SAMPLE_SIZE,
-    SampleCalls,
-    Step,
-    StepResult,
-    StepRun,
-    StepSample,
-    run_step,
-)
-from toolbank.llm.templates import PromptTemplate
+from toolbank.llm.step import StepResult, run_step
 from toolbank.requests.engines import read_grades_file
 from toolbank.requests.verify import CHECKS_ALONE, VerifyConfig
 from toolbank.requests.verify.candidates import (
     Candidate,
     Finding,
+    add_further,
     check_labels,
     pool_candidates,
     select_findings,
 )
+from toolbank.requests.verify.directions import Directions
+from toolbank.requests.verify.further import FurtherTools
+from toolbank.requests.verify.grade_step import Grades, GradeStep
 from toolbank.requests.verify.gradings import (
     GRADES,
     Grading,
@@ -55,175 +39,11 @@ from toolbank.requests.verify.gradings import (
     grade_by_dataset,
     is_of_checks,
     last_of_sources,
-    make_grading,
     measure_agreement,
-    read_grades,
     read_gradings,
     write_gradings,
 )
-from toolbank.requests.write.prompts import SAMPLE_REASON, brief, sample_drafts
 from toolbank.system.numbers import count
-
-TEMPLATE = "verify.j2"
-
-
-class VerifyPrompts:
-    """The prompts of one run. `hash` is the hash of their template."""
-
-    def __init__(self, bank: Bank, domain: str, seed: int) -> None:
-        self.hash = find_asset("prompts", TEMPLATE).sha256
-        self._bank = bank
-        self._domain = domain
-        self._seed = seed
-        self._template = PromptTemplate(TEMPLATE)
-
-    def ask(self, query: Query, candidates: Sequence[Candidate]) -> ChatRequest:
-        """Make the request that grades a request's candidates, shuffled and without its labels.
-
-        Raises:
-            InputError: the user's own template is broken.
-        """
-        names = [row.tool for row in candidates]
-        Random(f"{self._seed}:verify:{query.id}").shuffle(names)
-        tools = [self._bank.tools[self._bank.index[name]] for name in names]
-        request = self._template.request(
-            number_from_text(query.query),
-            "verify",
-            VerifyTask(query.id, tuple(names)),
-            domain=self._domain,
-            request=query.query,
-            tools=[brief(tool) for tool in tools],
-        )
-        return replace(request, stricter=_name_tools(request.schema, names))
-
-
-def _name_tools(schema: Any, names: Sequence[str]) -> Any:
-    """Allow only the candidates' names where the schema asks for a tool."""
-    if isinstance(schema, list):
-        return [_name_tools(one, names) for one in schema]
-    if not isinstance(schema, dict):
-        return schema
-    named = {key: _name_tools(value, names) for key, value in schema.items()}
-    for key in ("tool", "for"):
-        if isinstance(named.get(key), dict):
-            named[key] = {**named[key], "enum": list(names)}
-    return named
-
-
-def sample_grades(
-    tools: Sequence[Tool], config: VerifyConfig, domain: str, seed: int, queries: int
-) -> StepSample:
-    """Sample gradings of drafts over random tools, as many as there are candidates at most.
-
-    Raises:
-        InputError: the prompt or an example can't be used.
-    """
-    prompts = VerifyPrompts(Bank(tuple(tools)), domain, seed)
-    most = min(2 * config.candidates, len(tools))
-    requests = []
-    for number, draft in enumerate(sample_drafts(domain)[:SAMPLE_SIZE]):
-        shown = Random(f"{seed}:plan:{number}").sample(range(len(tools)), most)
-        candidates = [
-            Candidate(query="", key="", tool=tools[place].name, found_by=())
-            for place in shown
-        ]
-        query = Query(id=str(number), query=draft.draft, tools=())
-        requests.append(prompts.ask(query, candidates))
-    label = {"tool": "module.function", "for": "module.function", "why": SAMPLE_REASON}
-    answer = {"needed": [label] * 3, "alternatives": [label] * 2, "aside": ""}
-    calls = SampleCalls("verify", requests, [answer], "verify")
-    return StepSample(queries, (calls,))
-
-
-@dataclass(frozen=True)
-class Grades:
-    """The gradings by an engine, and their part of verify.json."""
-
-    gradings: Sequence[Grading] = ()
-    content: Mapping[str, Any] = field(default_factory=dict)
-
-
-class GradeStep(Step[tuple[Label, ...], Grades]):
-    """Grade requests independently of each other; `by` is the kind of grader.
-
-    An engine with its own `queries` grades only these, and may name any tool of the bank.
-
-    Raises:
-        InputError: the prompt isn't there.
-    """
-
-    done = "graded"
-
-    def __init__(
-        self,
-        bank: Bank,
-        candidates: Mapping[str, Sequence[Candidate]],
-        config: VerifyConfig,
-        domain: str,
-        seed: int,
-        engine: Engine,
-        by: GraderKind,
-    ) -> None:
-        brought: Collection[str] | None = getattr(engine, "queries", None)
-        self._queries = [
-            query for query in bank.queries if brought is None or query.id in brought
-        ]
-        super().__init__(config, len(self._queries))
-        self._by = by
-        self._source = engine.model
-        self._tools = bank.index.keys() if brought is not None else None
-        self._prompts = VerifyPrompts(bank, domain, seed)
-        self._candidates = candidates
-        self._dropped: Counter[str] = Counter()
-
-    def request(self, number: int) -> ChatRequest:
-        """Make the request that grades a request."""
-        query = self._queries[number]
-        return self._prompts.ask(query, self._candidates[query.id])
-
-    def read(self, number: int, reply: ChatReply) -> tuple[Label, ...] | Rejection:
-        """Read the labels of a request."""
-        query = self._queries[number]
-        tools = self._tools or {row.tool for row in self._candidates[query.id]}
-        graded = read_grades(reply, query.id, tools)
-        if isinstance(graded, Rejection):
-            return graded
-        labels, dropped = graded
-        self._dropped.update(one.reason for one in dropped)
-        return labels
-
-    def fold(self, run: StepRun) -> StepResult[Grades]:  # noqa: ARG002
-        """Make a grading of each request whose reply can be read."""
-        gradings: list[Grading] = []
-        lost: list[dict[str, str]] = []
-        for number, answer in sorted(self.answers.items()):
-            query, value = self._queries[number], answer.value
-            if isinstance(value, Rejection):
-                lost.append({"query": query.id, **asdict(value)})
-                continue
-            key = next((row.key for row in self._candidates[query.id]), "")
-            gradings.append(
-                make_grading(query.id, query.query, self._by, self._source, value, key)
-            )
-        content = {
-            "model": self._source,
-            "prompt_hash": self._prompts.hash,
-            "not_graded": lost,
-            "dropped_alternatives": dict(sorted(self._dropped.items())),
-        }
-        gone = self.total - len(self.answers) + self.failures.total()
-        why = join_reasons(Counter(row["reason"] for row in lost))
-        problems = [f"not graded, their labels are unchanged: {why}"] if why else []
-        if self._dropped:
-            problems.append(f"alternatives dropped: {join_reasons(self._dropped)}")
-        return StepResult(
-            Grades(gradings, content),
-            "",
-            f"grades of {gone:,} of {count(self.total, 'request')}" if gone else "",
-            tuple(problems),
-            join_reasons(self.failures),
-        )
-
 
 CANDIDATES, FINDINGS = "candidates.parquet", "findings.parquet"
 
@@ -255,11 +75,15 @@ def verify_bank(
     `tools_id` identifies the bank's tools. Labels of the bank are from its dataset and count as
     grades.
 
-    Keys of the content: `engine`, `candidates` and `set_aside` as configured; `findings`, how many
-    labels and requests each check found, with examples; with an engine `model`, `prompt_hash`, and
-    `not_graded`, a row with the reason for each request; with grades `agreement` of all merged
-    grades (as of `measure_agreement`), `graders`, a row for each source, and `people_and_models`;
-    `unused`, the stored grades that do not apply, by reason; `counts` of labels.
+    Keys of the content: `engine` and `set_aside` as configured; `candidates` of a request, counted
+    over both rounds; `directions`, how many candidates each found, and how many are needed;
+    `findings`, how many labels and requests each check found, with examples; with an engine
+    `model`, `prompt_hash`, `not_graded`, a row with the reason for each request, and
+    `second_round`, how many requests had one, how many of them its tools changed, and how many
+    free answers matched the catalogue by name, by description or not; with grades `agreement` of
+    all merged grades (as of `measure_agreement`), `graders`, a row for each source, and
+    `people_and_models`; `unused`, the stored grades that do not apply, by reason; `counts` of
+    labels.
 
     Raises:
         InputError: the encoder, the engine, its file or the prompt can't be used.
@@ -272,7 +96,8 @@ def verify_bank(
     kind = find_model(config) if config else None
     if config and kind and kind.plays_back and config.replies:
         read_grades_file(config.replies, bank.tools, {q.id for q in bank.queries})
-    graded, findings, shown = StepResult(Grades(), ""), list[Finding](), 0
+    graded, findings = StepResult(Grades(), ""), list[Finding]()
+    pooled: Mapping[str, Sequence[Candidate]] = {}
     before: Mapping[str, Any] = earlier or {} if config is None else {}
     set_aside = config.set_aside if config else before.get("set_aside", ())
     has_findings = bool(before) and (folder / FINDINGS).is_file()
@@ -281,17 +106,25 @@ def verify_bank(
     if config is not None:
         graded_keys = {one.candidates for one in stored}
         path = folder / CANDIDATES
-        pooled = pool_candidates(bank, config.candidates, path, tools_id, graded_keys)
+        make_directions = cache(partial(_make_directions, bank))
+        pooled = pool_candidates(
+            bank, config.candidates, path, tools_id, make_directions, graded_keys
+        )
         findings = list(check_labels(bank, pooled))
-        shown = sum(map(len, pooled.values()))
         if kind is not None:
             context = EngineContext(bank.tools, seed, journal.path.parent)
             by: GraderKind = config.grader if kind.plays_back else "model"
-            make_step = partial(GradeStep, bank, pooled, config, domain, seed, by=by)
+            further = None
+            if config.second_round and not kind.plays_back:
+                further = FurtherTools(make_directions())
+            make_step = partial(
+                GradeStep, bank, pooled, config, domain, seed, further, by=by
+            )
             graded = run_step(config, journal, context, make_step)
     if not graded.waiting:
         stored = add_gradings(stored, graded.value.gradings)
         if graded.value.gradings:
+            add_further(folder / CANDIDATES, graded.value.further)
             write_gradings(folder / GRADES, stored)
         if not has_findings:
             write_records(folder / FINDINGS, Finding, findings)
@@ -300,10 +133,9 @@ def verify_bank(
     content = {
         "engine": config.engine if config else CHECKS_ALONE,
         "candidates": before.get("candidates")
-        or {
-            "requests": len(bank.queries),
-            "mean": shown / len(bank.queries) if bank.queries else 0,
-        },
+        or _count_candidates(pooled, graded.value),
+        "directions": before.get("directions")
+        or _count_directions(pooled, graded.value, labels),
         "set_aside": list(set_aside),
         "findings": _describe_findings(findings),
         **graded.value.content,
@@ -324,6 +156,38 @@ def verify_bank(
         waiting=graded.waiting,
         ended_early=graded.ended_early,
     )
+
+
+def _make_directions(bank: Bank) -> Directions:
+    # The encoder may need the memory of a model that an earlier stage loaded.
+    release_engines()
+    return Directions(bank)
+
+
+def _count_candidates(
+    pooled: Mapping[str, Sequence[Candidate]], grades: Grades
+) -> dict[str, float]:
+    """Count the requests with candidates, and the candidates of a request in all rounds."""
+    rows = chain(chain.from_iterable(pooled.values()), grades.further)
+    sizes = Counter(row.query for row in rows)
+    mean = sizes.total() / len(pooled) if pooled else 0
+    return {
+        "requests": len(pooled),
+        "mean": mean,
+        "most": max(sizes.values(), default=0),
+    }
+
+
+def _count_directions(
+    pooled: Mapping[str, Sequence[Candidate]], grades: Grades, labels: Sequence[Label]
+) -> dict[str, dict[str, int]]:
+    """Count the candidates that each direction found, and how many of them are needed."""
+    wanted = {(one.query, one.tool) for one in labels if one.grade == "needed"}
+    found, needed = Counter[str](), Counter[str]()
+    for row in chain(chain.from_iterable(pooled.values()), grades.further):
+        found.update(row.found_by)
+        needed.update(row.found_by if (row.query, row.tool) in wanted else ())
+    return {by: {"candidates": found[by], "needed": needed[by]} for by in sorted(found)}
 
 
 def _describe_graders(

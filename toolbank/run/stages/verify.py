@@ -16,26 +16,21 @@ from toolbank.encoders.location import locate
 from toolbank.encoders.model import find_model
 from toolbank.requests.engines import read_grades_file
 from toolbank.requests.verify import VerifyConfig
-from toolbank.requests.verify.verify import (
-    FINDINGS,
-    TEMPLATE,
-    LabelVerification,
-    sample_grades,
-    verify_bank,
-)
+from toolbank.requests.verify.grade_step import TEMPLATE, sample_grades
+from toolbank.requests.verify.verify import FINDINGS, LabelVerification, verify_bank
 from toolbank.retrievers.settings import Tool2VecConfig
 from toolbank.run.stage import Stage, bank_hashes, has_grades, hash_file
 from toolbank.run.stages.asking import AskingStage
 from toolbank.run.version_0_7 import read_verified
 from toolbank.system.files import atomic_path, sha256_file, write_json
-from toolbank.system.numbers import count
+from toolbank.system.numbers import count, span
 from toolbank.system.version import __version__
 
 if TYPE_CHECKING:
     from toolbank.llm.journal import Journal
     from toolbank.llm.step import StepResult, StepSample
     from toolbank.run.folder import RunFolder
-    from toolbank.run.forecast import Forecast
+    from toolbank.run.forecast import Forecast, History
     from toolbank.run.outlook import Outlook
     from toolbank.run.recipe import Recipe
 
@@ -117,11 +112,29 @@ class VerifyStage(AskingStage):
         domain, seed = recipe.domain_name, recipe.seed
         return sample_grades(tools, self.config, domain, seed, queries)
 
+    def count_calls(
+        self, total: int, history: History
+    ) -> Sequence[tuple[float, float]]:
+        """One a query, and as many second ones as up to now; or else between none and all."""
+        if not self.config.second_round:
+            return [(total, total)]
+        first, second = (history.usage.get(step) for step in VerifyConfig.call_steps)
+        if first is None or not first.replies:
+            return [(total, total), (0, total)]
+        again = total * (second.replies if second else 0) / first.replies
+        return [(total, total), (again, again)]
+
     def describe_calls(self, outlook: Outlook, forecast: Forecast) -> str:  # noqa: ARG002
         """How many calls, and how much is read in one."""
+        first, *second = forecast.steps
+        config = self.config
+        said = f"{first.most:,}: one a query, with up to {config.candidates} tools in its prompt"
+        if not second:
+            return said
+        number = span(f"{second[0].fewest:,}", f"{second[0].most:,}")
         return (
-            f"at most {forecast.calls(most=True):,}: one a query, with some "
-            f"{2 * self.config.candidates} tools in its prompt"
+            f"{said}; and {number} in a second round, with up to {config.second_round} further "
+            "tools: those that the model names freely, and neighbors of tools that it needs"
         )
 
     def write(
