@@ -102,5 +102,5 @@ def test_what_it_will_take_is_planned(recipe, folder):
     said = " ".join(describe_plan(recipe(), folder / "planned").split())
     assert "Verification: the labels of 20 queries, by m at http://127.0.0.1" in said
     assert "20: one a query, with up to 3 tools in its prompt" in said
-    assert "0 to 20 in a second round, with up to 15 further tools" in said
+    assert "0 to 20 in a second round, with up to 10 further tools" in said
     assert "a second round about" in said

@@ -32,18 +32,18 @@ class VerifyConfig(EngineConfig):
         default=0.0, ge=0, le=2, description="sampling temperature; null: not sent"
     )
     candidates: int = Field(
-        default=65,
+        default=70,
         ge=1,
         le=100,
         description="most tools that are graded for a query, its labels included",
     )
     second_round: int = Field(
-        default=15,
+        default=10,
         ge=0,
         le=100,
         description=(
             "most further tools that a second call grades: those that the model names freely, and "
-            "the neighbors of needed tools that were no labels; 0: no second call"
+            "the neighbours of needed tools that were no labels; 0: no second call"
         ),
     )
     replies: Path | None = Field(

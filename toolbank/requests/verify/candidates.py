@@ -22,7 +22,12 @@ from toolbank.bank.bank import Bank
 from toolbank.bank.files import read_records, write_records
 from toolbank.bank.records import Record, Tool
 from toolbank.requests.verify import Check
-from toolbank.requests.verify.directions import Directions, merge_rankings, own_labels
+from toolbank.requests.verify.directions import (
+    ROUND_TRIP,
+    Directions,
+    merge_rankings,
+    own_labels,
+)
 from toolbank.retrievers.base import all_words
 from toolbank.retrievers.lexical import LexicalIndex
 from toolbank.sources.merge import find_aliases
@@ -41,9 +46,6 @@ _ADVICE = (
     "Restore it, or delete it: candidates are then pooled again, and requests whose candidates "
     "change are graded again."
 )
-
-ROUND_TRIP = 50
-"""How many tools the round-trip check retrieves."""
 
 
 class Candidate(Record):

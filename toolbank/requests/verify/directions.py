@@ -36,8 +36,11 @@ Rankings = Mapping[str, Sequence[str]]
 Group = tuple[float, Sequence[Rankings]]
 """The share of a group in the candidates, and the rankings of each of its sources."""
 
-DEPTH = 100
-"""How many tools a direction ranks."""
+DEPTH = 30
+"""How many tools a direction ranks for one label, clause or request."""
+
+ROUND_TRIP = 50
+"""How many tools the round-trip check retrieves."""
 
 _DAMPING = 10
 """The constant of reciprocal rank fusion: 60 in the paper, which ranks thousands of documents."""
@@ -94,11 +97,9 @@ _BLOCK = 256
 
 def split_parts(text: str) -> list[str]:
     """Split a text into clauses of three words or more; the whole text if there are none."""
-    parts = [part.strip() for part in _PART.split(text)]
+    parts = dict.fromkeys(part.strip() for part in _PART.split(text))
     long = [part for part in parts if len(part.split()) >= _FEWEST_WORDS]
-    return list(dict.fromkeys(long))[:_MOST_PARTS] or [text.strip()] * bool(
-        text.strip()
-    )
+    return long[:_MOST_PARTS] or list(filter(None, [text.strip()]))
 
 
 LABELS, EXPLANATION, PARTS, REQUEST = 14.0, 4.0, 1.0, 1.0
@@ -120,21 +121,20 @@ class Directions:
         self.bank = bank
         # All requests teach Tool2Vec; `search_train` leaves each out of its own search.
         train = {"split": "train"}
-        self.learnt = replace(
+        self._learnt = replace(
             bank,
             queries=tuple(q.model_copy(update=train) for q in bank.queries),
             labels=(),
         )
-        self.bm25 = Bm25Retriever(Bm25Config())
-        self.tool2vec = Tool2VecRetriever(Tool2VecConfig())
-        self.descriptions = DescriptionsRetriever(DescriptionsConfig())
+        self._tool2vec = Tool2VecRetriever(Tool2VecConfig())
+        self._descriptions = DescriptionsRetriever(DescriptionsConfig())
         self._retrievers: Mapping[str, Retriever] = {
-            "bm25": self.bm25,
-            "tool2vec": self.tool2vec,
-            "descriptions": self.descriptions,
+            "bm25": Bm25Retriever(Bm25Config()),
+            "tool2vec": self._tool2vec,
+            "descriptions": self._descriptions,
         }
         for one in self._retrievers.values():
-            one.fit(self.learnt)
+            one.fit(self._learnt)
         names = bank.tool_names
         self._order = np.argsort(np.argsort(np.array(names))).astype(np.uint32)
         self._names = np.array(names, dtype=object)
@@ -143,9 +143,9 @@ class Directions:
         self.near = cache(self._find_near)
 
     @cached_property
-    def held_out(self) -> NDArray[np.int64]:
-        """The top tools [n_queries, depth] of each request by Tool2Vec fitted without it."""
-        hits, _ = self.tool2vec.search_train(self.learnt, DEPTH)
+    def _held_out(self) -> NDArray[np.int64]:
+        """The top 50 tools [n_queries, 50] of each request by Tool2Vec fitted without it."""
+        hits, _ = self._tool2vec.search_train(self._learnt, ROUND_TRIP)
         return hits[: len(self.bank.queries)]
 
     @cached_property
@@ -165,7 +165,7 @@ class Directions:
     def _find_near(self, name: str) -> Rankings:
         """Rank the neighbours of a tool."""
         place = self.bank.index[name]
-        dense: tuple[DenseRetriever, ...] = self.descriptions, self.tool2vec
+        dense: tuple[DenseRetriever, ...] = self._descriptions, self._tool2vec
         cosines = [cosine_scores(one.vectors[[place]], one.vectors)[0] for one in dense]
         referred = np.isin(np.arange(len(self._names)), list(self._references[place]))
         is_mate = self._modules == self._modules[place]
@@ -200,7 +200,7 @@ class Directions:
 
     def rank_held_out(self, query: Query) -> dict[str, int]:
         """The ranks, from 1, of the top tools of a request by Tool2Vec fitted without it."""
-        names = self._name(self.held_out[self._rows[query.id]])
+        names = self._name(self._held_out[self._rows[query.id]])
         return {name: rank for rank, name in enumerate(names, 1)}
 
     def find_alike(self, name: str) -> list[str]:
@@ -218,12 +218,10 @@ class Directions:
             parts = iter([list(islice(hits, len(parts))) for parts in texts])
             wholes = self.find_hits([query.query for query in block])
             for query, whole in zip(block, wholes, strict=True):
-                held_out = list(self.rank_held_out(query))
+                held_out = list(self.rank_held_out(query))[:DEPTH]
+                labels = own_labels(self.bank, query)
                 yield [
-                    (
-                        LABELS,
-                        [self.near(name) for name in own_labels(self.bank, query)],
-                    ),
+                    (LABELS, [self.near(name) for name in labels]),
                     (EXPLANATION, [_rename(one) for one in next(parts)]),
                     (PARTS, [_rename(one) for one in next(parts)]),
                     (REQUEST, [{**whole, "tool2vec": held_out}]),

@@ -103,10 +103,12 @@ class FurtherTools:
             yield self._own[self._index[said]]
             return
         if same := self._last.get(_last(said)):
-            yield from same[:_SAME_NAME]
+            yield from sorted(same, key=lambda name: (-_compare(said, name), name))[
+                :_SAME_NAME
+            ]
             return
         for name in self._directions.find_alike(said)[:_SAME_NAME]:
-            if SequenceMatcher(None, _last(said), _last(name)).ratio() >= _LIKE:
+            if _compare(_last(said), _last(name)) >= _LIKE:
                 yield name
 
     def _match_description(self, text: str) -> list[str]:
@@ -121,3 +123,7 @@ class FurtherTools:
 
 def _last(name: str) -> str:
     return name.rpartition(".")[2].lower()
+
+
+def _compare(name: str, other: str) -> float:
+    return SequenceMatcher(None, name.lower(), other.lower()).ratio()

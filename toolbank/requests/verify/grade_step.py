@@ -80,17 +80,7 @@ class VerifyPrompts:
             tools=[brief(tool) for tool in tools],
             again=again,
         )
-        if again:
-            request = replace(request, schema=_drop_property(request.schema, OTHERS))
         return replace(request, stricter=_name_tools(request.schema, names))
-
-
-def _drop_property(schema: Mapping[str, Any], key: str) -> dict[str, Any]:
-    return {
-        **schema,
-        "properties": {k: v for k, v in schema["properties"].items() if k != key},
-        "required": [one for one in schema.get("required", ()) if one != key],
-    }
 
 
 def _name_tools(schema: Any, names: Sequence[str]) -> Any:
@@ -136,8 +126,7 @@ def sample_grades(
     first = ask(config.candidates, again=False)
     calls = [SampleCalls("verify", first, [{**answer, **free}], "first round")]
     if config.second_round:
-        further = config.second_round + 5
-        second = ask(further, again=True)
+        second = ask(config.second_round + 5, again=True)
         calls.append(SampleCalls(REGRADE, second, [answer], "second round"))
     return StepSample(queries, tuple(calls))
 
@@ -228,10 +217,11 @@ class GradeStep(Step[GradedRequest, Grades]):
     ) -> GradedRequest | Rejection | FollowUp[GradedRequest]:
         """Read the labels of a request, and follow up with further tools, if there are any."""
         query, shown = self._queries[number], self._shown(self._queries[number])
-        first = self._read(query, reply, self._tools or shown)
-        if isinstance(first, Rejection) or not self._has_second_round(query):
+        first = _read(query, reply, self._tools or shown)
+        # Grades among the candidates of an earlier version are paid for.
+        is_old = not all(row.round for row in self._candidates[query.id])
+        if isinstance(first, Rejection) or self._further is None or is_old:
             return first
-        assert self._further is not None
         further, matched = self._further.find(
             first.needed,
             own_labels(self._bank, query),
@@ -297,20 +287,6 @@ class GradeStep(Step[GradedRequest, Grades]):
     def _shown(self, query: Query) -> list[str]:
         return [row.tool for row in self._candidates[query.id]]
 
-    def _has_second_round(self, query: Query) -> bool:
-        """Not for candidates of earlier versions: their grades are paid for."""
-        rows = self._candidates[query.id]
-        return self._further is not None and all(row.round for row in rows)
-
-    def _read(
-        self, query: Query, reply: ChatReply, tools: Collection[str]
-    ) -> GradedRequest | Rejection:
-        found = read_grades(reply, query.id, frozenset(tools))
-        if isinstance(found, Rejection):
-            return found
-        labels, dropped = found
-        return GradedRequest(labels, tuple(one.reason for one in dropped))
-
     def _read_again(
         self,
         query: Query,
@@ -319,13 +295,23 @@ class GradeStep(Step[GradedRequest, Grades]):
         reply: ChatReply,
     ) -> GradedRequest:
         """Read the reply of the second round; the first counts if this one needs no tool."""
-        second = self._read(query, reply, tools)
+        second = _read(query, reply, tools)
         if isinstance(second, Rejection):
             return replace(first, lost=second.reason)
         if not second.needed:
             return replace(first, lost="nothing-needed" if first.needed else "")
         dropped = first.dropped + second.dropped
         return replace(first, labels=second.labels, dropped=dropped)
+
+
+def _read(
+    query: Query, reply: ChatReply, tools: Collection[str]
+) -> GradedRequest | Rejection:
+    found = read_grades(reply, query.id, frozenset(tools))
+    if isinstance(found, Rejection):
+        return found
+    labels, dropped = found
+    return GradedRequest(labels, tuple(one.reason for one in dropped))
 
 
 def _sum_up(graded: Sequence[GradedRequest]) -> dict[str, Any]:

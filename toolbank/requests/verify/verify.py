@@ -150,6 +150,7 @@ def verify_bank(
         graded.lacks,
         (
             *graded.problems,
+            *_list_second_rounds(content),
             *_list_graders(content),
             *_list_findings(content["findings"]),
         ),
@@ -220,6 +221,19 @@ def _describe_graders(
         "graders": rows,
         **({"people_and_models": both} if both["requests"] else {}),
     }
+
+
+def _list_second_rounds(content: Mapping[str, Any]) -> Iterator[str]:
+    """List how often there was a second round, and what became of free answers."""
+    rounds = content.get("second_round")
+    if rounds and rounds["requests"] + sum(rounds["free_answers"].values()):
+        free = rounds["free_answers"]
+        yield (
+            f"second round: {count(rounds['requests'], 'request')} "
+            f"({100 * rounds['share']:.0f} %), and its tools changed the labels of "
+            f"{rounds['changed']:,}; of the tools that the model missed, {free['name']:,} were "
+            f"matched by name, {free['description']:,} by description, {free['none']:,} not"
+        )
 
 
 def _list_graders(content: Mapping[str, Any]) -> Iterator[str]:

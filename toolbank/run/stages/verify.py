@@ -134,7 +134,7 @@ class VerifyStage(AskingStage):
         number = span(f"{second[0].fewest:,}", f"{second[0].most:,}")
         return (
             f"{said}; and {number} in a second round, with up to {config.second_round} further "
-            "tools: those that the model names freely, and neighbors of tools that it needs"
+            "tools: those that the model names freely, and neighbours of tools that it needs"
         )
 
     def write(
