@@ -118,6 +118,15 @@ def _identify(row: Candidate) -> tuple[str, str, str]:
     return row.query, row.key, row.tool
 
 
+def read_shown(path: Path) -> dict[tuple[str, str], list[str]]:
+    """Read the tools of the first call by request and key; none if there is no file."""
+    shown: dict[tuple[str, str], list[str]] = {}
+    for row in read_hashed(path, Candidate, _ADVICE):
+        if row.round < _FURTHER:
+            shown.setdefault((row.query, row.key), []).append(row.tool)
+    return shown
+
+
 def read_hashed(path: Path, kind: type[_R], advice: str) -> Iterator[_R]:
     """Read the records of a file that `write_hashed` wrote; none if there is no file.
 

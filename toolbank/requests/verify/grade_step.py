@@ -171,7 +171,7 @@ class GradeStep(Step[GradedRequest, Grades]):
 
     The first reply may bring further tools: those of its free answers, and neighbours of the tools
     that it needs. They are graded in a second call, with the tools that the first reply named, and
-    its reply counts. An engine with its own `queries` grades only these, in one call, and may name
+    its reply counts. `again`: the only call is like a second one. An engine with its own `queries` grades only these, in one call, and may name
     any tool of the bank.
 
     Raises:
@@ -190,6 +190,8 @@ class GradeStep(Step[GradedRequest, Grades]):
         further: FurtherTools | None,
         engine: Engine,
         by: GraderKind,
+        *,
+        again: bool = False,
     ) -> None:
         brought: Collection[str] | None = getattr(engine, "queries", None)
         self._queries = [
@@ -203,6 +205,7 @@ class GradeStep(Step[GradedRequest, Grades]):
         self._prompts = VerifyPrompts(bank, domain, seed)
         self._candidates = candidates
         self._further = further
+        self._again = again
         self._most_further = config.second_round
         self._first: dict[int, GradedRequest] = {}
         self.most_calls = 2 if further else 1
@@ -210,7 +213,7 @@ class GradeStep(Step[GradedRequest, Grades]):
     def request(self, number: int) -> ChatRequest:
         """Make the request that grades a request."""
         query = self._queries[number]
-        return self._prompts.ask(query, self._shown(query))
+        return self._prompts.ask(query, self._shown(query), again=self._again)
 
     def read(
         self, number: int, reply: ChatReply
