@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 
 _INPUTS = "inputs"
+_EARLIER = Path(__file__).parent / "earlier"
+"""Assets as version 0.7.0 bundled them, which its runs have no copies of."""
 
 
 def write_origin(
@@ -347,13 +349,13 @@ def _find_begun(folder: RunFolder, stages: Sequence[Stage]) -> list[str]:
 def _find_places(
     title: str, folder: RunFolder, folders: AssetFolders
 ) -> Iterator[Path]:
-    """Find the files of a title: the run's, the user's, those of earlier runs, the bundled one."""
+    """Find the files of a title: the run's, the user's, those of earlier runs, the bundled ones."""
     for kind in KEPT_KINDS:
         if title.startswith(f"{kind}/"):
             name = title.removeprefix(f"{kind}/")
             earlier = (path for path in read_noted(folder) if path.name == kind)
             own = folder.path / kind, folders.own_folder(kind)
-            for home in (*own, *earlier, shipped(kind)):
+            for home in (*own, *earlier, shipped(kind), _EARLIER / kind):
                 if (path := find_inside(home, name)) is not None:
                     yield path
 

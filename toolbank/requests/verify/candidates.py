@@ -53,8 +53,7 @@ class Candidate(Record):
 
     `key` is a hash of the request, its labels and the bank's tools; if it changes, the request's
     candidates are pooled again. `rank` is the rank of a label by Tool2Vec, from 1; 0 for other
-    tools and beyond the retrieved ones. `round` is the call that shows it, 1 or 2; 0 in files of
-    earlier versions, which had no second call.
+    tools and beyond the retrieved ones. `round` is the call that shows it, 1 or 2.
     """
 
     query: str
@@ -62,7 +61,7 @@ class Candidate(Record):
     tool: str
     found_by: tuple[str, ...]
     rank: int = 0
-    round: int = 0
+    round: int = 1
 
 
 def pool_candidates(
@@ -178,7 +177,7 @@ def pool_requests(
             for twin in bank.tools[bank.index[name]].twins:
                 by.setdefault(twin, ("twin",))
         by |= merge_rankings(groups, most - len(by), by)
-        make = partial(Candidate, query=query.id, key="", round=1)
+        make = partial(Candidate, query=query.id, key="")
         pooled[query.id] = [
             make(tool=name, found_by=found, rank=ranks.get(name, 0))
             for name, found in by.items()

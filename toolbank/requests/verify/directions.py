@@ -139,6 +139,9 @@ class Directions:
         self._order = np.argsort(np.argsort(np.array(names))).astype(np.uint32)
         self._names = np.array(names, dtype=object)
         self._references = link_tools(bank.tools)
+        self._words = LexicalIndex.of([all_words(tool) for tool in bank.tools])
+        self._spellings = LexicalIndex.of([_spell(name) for name in names])
+        self._modules = np.array([name.rpartition(".")[0] for name in names])
         self._rows = {query.id: row for row, query in enumerate(bank.queries)}
         self.near = cache(self._find_near)
 
@@ -147,20 +150,6 @@ class Directions:
         """The top 50 tools [n_queries, 50] of each request by Tool2Vec fitted without it."""
         hits, _ = self._tool2vec.search_train(self._learnt, ROUND_TRIP)
         return hits[: len(self.bank.queries)]
-
-    @cached_property
-    def _words(self) -> LexicalIndex:
-        return LexicalIndex.of([all_words(tool) for tool in self.bank.tools])
-
-    @cached_property
-    def _spellings(self) -> LexicalIndex:
-        return LexicalIndex.of([_spell(name) for name in self.bank.tool_names])
-
-    @cached_property
-    def _modules(self) -> NDArray[np.int64]:
-        """The number of each tool's module or class."""
-        parents = [name.rpartition(".")[0] for name in self.bank.tool_names]
-        return np.unique(np.array(parents), return_inverse=True)[1]
 
     def _find_near(self, name: str) -> Rankings:
         """Rank the neighbours of a tool."""

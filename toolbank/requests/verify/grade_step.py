@@ -26,6 +26,7 @@ from toolbank.llm.step import (
     FollowUp,
     SampleCalls,
     Step,
+    StepAnswer,
     StepResult,
     StepRun,
     StepSample,
@@ -171,8 +172,9 @@ class GradeStep(Step[GradedRequest, Grades]):
 
     The first reply may bring further tools: those of its free answers, and neighbours of the tools
     that it needs. They are graded in a second call, with the tools that the first reply named, and
-    its reply counts. `again`: the only call is like a second one. An engine with its own `queries` grades only these, in one call, and may name
-    any tool of the bank.
+    its reply counts; until it has come, the first one does. `again`: the only call is like a second
+    one. An engine with its own `queries` grades only these, in one call, and may name any tool of the
+    bank.
 
     Raises:
         InputError: the prompt isn't there.
@@ -221,9 +223,7 @@ class GradeStep(Step[GradedRequest, Grades]):
         """Read the labels of a request, and follow up with further tools, if there are any."""
         query, shown = self._queries[number], self._shown(self._queries[number])
         first = _read(query, reply, self._tools or shown)
-        # Grades among the candidates of an earlier version are paid for.
-        is_old = not all(row.round for row in self._candidates[query.id])
-        if isinstance(first, Rejection) or self._further is None or is_old:
+        if isinstance(first, Rejection) or self._further is None:
             return first
         further, matched = self._further.find(
             first.needed,
@@ -245,7 +245,8 @@ class GradeStep(Step[GradedRequest, Grades]):
         graded: list[GradedRequest] = []
         further: list[Candidate] = []
         lost: list[dict[str, str]] = []
-        for number, answer in sorted(self.answers.items()):
+        begun = {number: StepAnswer(one) for number, one in self._first.items()}
+        for number, answer in sorted({**begun, **self.answers}.items()):
             query, value = self._queries[number], answer.value
             if answer.failure and number in self._first:
                 value = replace(self._first[number], lost=answer.failure.reason)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import chain
@@ -137,17 +137,23 @@ def verify_bank(
     panel = [one["model"] for one in graders]
     chosen = choose_gradings(bank, [*given, *stored], panel)
     labels = tuple(fold_labels(bank, chosen.of, findings, set_aside))
+    shown = [*chain.from_iterable(pooled.values()), *graded.value.further]
     holes: StepResult[dict[str, Any]] = StepResult(before.get("holes", {}), "")
     if asking and asking.config.holes and not graded.waiting:
-        seen = _find_seen(pooled, graded.value)
+        seen = {one.query: set[str]() for one in graded.value.gradings}
+        for row in shown:
+            if row.query in seen:
+                seen[row.query].add(row.tool)
         check = HoleCheck(bank, labels, seen, asking.config.holes, seed)
         holes = asking.grade_holes(check)
     content = {
         "engine": config.engine if config else CHECKS_ALONE,
         "candidates": before.get("candidates")
-        or _count_candidates(pooled, graded.value),
-        "directions": before.get("directions")
-        or _count_directions(pooled, graded.value, labels),
+        or {
+            "requests": len(bank.queries),
+            "mean": len(shown) / len(bank.queries) if bank.queries else 0,
+        },
+        "directions": before.get("directions") or _count_directions(shown, labels),
         "set_aside": list(set_aside),
         "findings": _describe_findings(findings),
         **graded.value.content,
@@ -184,42 +190,16 @@ def _make_directions(bank: Bank) -> Directions:
     return Directions(bank)
 
 
-def _count_candidates(
-    pooled: Mapping[str, Sequence[Candidate]], grades: Grades
-) -> dict[str, float]:
-    """Count the requests with candidates, and the candidates of a request in all rounds."""
-    rows = chain(chain.from_iterable(pooled.values()), grades.further)
-    sizes = Counter(row.query for row in rows)
-    mean = sizes.total() / len(pooled) if pooled else 0
-    return {
-        "requests": len(pooled),
-        "mean": mean,
-        "most": max(sizes.values(), default=0),
-    }
-
-
 def _count_directions(
-    pooled: Mapping[str, Sequence[Candidate]], grades: Grades, labels: Sequence[Label]
+    shown: Iterable[Candidate], labels: Sequence[Label]
 ) -> dict[str, dict[str, int]]:
     """Count the candidates that each direction found, and how many of them are needed."""
     wanted = {(one.query, one.tool) for one in labels if one.grade == "needed"}
     found, needed = Counter[str](), Counter[str]()
-    for row in chain(chain.from_iterable(pooled.values()), grades.further):
+    for row in shown:
         found.update(row.found_by)
         needed.update(row.found_by if (row.query, row.tool) in wanted else ())
     return {by: {"candidates": found[by], "needed": needed[by]} for by in sorted(found)}
-
-
-def _find_seen(
-    pooled: Mapping[str, Sequence[Candidate]], grades: Grades
-) -> dict[str, set[str]]:
-    """Find the tools that graders were shown in all rounds, by graded request."""
-    seen = {
-        one.query: {row.tool for row in pooled[one.query]} for one in grades.gradings
-    }
-    for row in grades.further:
-        seen[row.query].add(row.tool)
-    return seen
 
 
 def _describe_graders(

@@ -14,15 +14,18 @@ from toolbank.config.assets import Asset, find_asset
 from toolbank.config.base import shape
 from toolbank.encoders.location import locate
 from toolbank.encoders.model import find_model
+from toolbank.llm.engines import find_model as find_writer
+from toolbank.llm.templates import find_schema
 from toolbank.requests.engines import read_grades_file
 from toolbank.requests.verify import VerifyConfig
+from toolbank.requests.verify.further import OTHERS
 from toolbank.requests.verify.grade_step import TEMPLATE, sample_grades
 from toolbank.requests.verify.verify import FINDINGS, LabelVerification, verify_bank
 from toolbank.retrievers.settings import Tool2VecConfig
 from toolbank.run.stage import Stage, bank_hashes, has_grades, hash_file
 from toolbank.run.stages.asking import AskingStage
 from toolbank.run.version_0_7 import read_verified
-from toolbank.system.files import atomic_path, sha256_file, write_json
+from toolbank.system.files import atomic_path, read_json, sha256_file, write_json
 from toolbank.system.numbers import count, span
 from toolbank.system.version import __version__
 
@@ -61,6 +64,8 @@ class VerifyStage(AskingStage):
         """Tools, requests and asks, the settings that shape grades, and the prompt."""
         config = shape(self.config) if self.recipe.verify else {}
         by = config.pop("grader", "")
+        if not config.get("second_round"):
+            config.pop("second_round", None)
         own, path = self.folder.dataset_labels, self._grades_file
         return {
             "bank": bank_hashes(self.folder, self.recipe),
@@ -178,12 +183,29 @@ class VerifyStage(AskingStage):
 
     @property
     def config(self) -> VerifyConfig:
-        """The recipe's, with the copy of a file of grades in place of one that is gone."""
+        """The recipe's, with the copy of a file of grades in place of one that is gone.
+
+        A run with the prompt of version 0.7.0 keeps that version's default, and one call a query.
+        """
         config = self.recipe.verify or VerifyConfig()
+        if self._has_earlier_prompt(config):
+            earlier = {"candidates": 20, "second_round": 0}
+            if "candidates" in config.model_fields_set:
+                del earlier["candidates"]
+            config = config.model_copy(update=earlier)
         path = config.replies
         if path is None or path.is_file() or not self._kept(path).is_file():
             return config
         return config.model_copy(update={"replies": self._kept(path)})
+
+    @staticmethod
+    def _has_earlier_prompt(config: VerifyConfig) -> bool:
+        """Whether the prompt does not ask which tools are missing."""
+        kind = find_writer(config)
+        if kind is None or not kind.asks_model:
+            return False
+        schema = read_json(find_schema(TEMPLATE).path)
+        return OTHERS not in schema.get("properties", ())
 
     @property
     def _grades_file(self) -> Path | None:
