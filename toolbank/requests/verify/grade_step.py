@@ -126,7 +126,7 @@ def sample_grades(
 
     first = ask(config.candidates, again=False)
     calls = [SampleCalls("verify", first, [{**answer, **free}], "first round")]
-    if config.second_round:
+    if config.second_round or config.holes:
         second = ask(config.second_round + 5, again=True)
         calls.append(SampleCalls(REGRADE, second, [answer], "second round"))
     return StepSample(queries, tuple(calls))
