@@ -108,6 +108,10 @@ _COMMANDS = {
         "Check a bank's labels, have a model grade them, then stop.",
         "verify runs/quickstart --set verify.set_aside=[round-trip]",
     ),
+    "review": (
+        "Export a sheet of requests for people to grade, or import their grades.",
+        "review export runs/quickstart --sample 100 --blind --out ann.csv; then toolbank review import runs/quickstart ann.csv",
+    ),
     "train": ("Fit the retrievers of a run on its bank.", "train runs/quickstart"),
     "evaluate": (
         "Evaluate the retrievers of a finished run.",
