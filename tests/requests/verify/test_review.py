@@ -198,7 +198,10 @@ N, F = "judgement", "alternative_for"
         ([(0, "tool", "kit.burn"), (0, N, "needed")], "line 2.*'kit.burn'"),
         ([(2, N, "yes")], "line 4.*'yes'.*needed, alternative, no, aside"),
         ([(2, N, "alternative")], f"line 4.*{F}"),
-        ([(2, N, "alternative"), (2, F, "kit.t3"), (3, N, "no")], "line 4.*'kit.t3'"),
+        (
+            [(2, N, "alternative"), (2, F, "kit.t3"), (0, N, "needed")],
+            "line 4.*'kit.t3'",
+        ),
         ([(2, F, "kit.t3")], f"line 4.*{F}.*`alternative`"),
         ([(0, N, "aside"), (1, N, "needed")], "line 3.*line 2"),
     ],
