@@ -11,7 +11,13 @@ from typing import Any, Literal, NamedTuple
 
 from toolbank.datasets.rows import read_rows
 from toolbank.system.errors import InputError
-from toolbank.system.files import atomic_path, read_json, write_json, write_text
+from toolbank.system.files import (
+    atomic_path,
+    read_json,
+    read_text,
+    write_json,
+    write_text,
+)
 
 SheetForm = Literal["csv", "argilla", "label-studio"]
 
@@ -21,11 +27,7 @@ _ANSWERS = ("judgement", "alternative_for", "note")
 _SUBJECT = ("request_id", "request", "tool", "summary")
 _NOW = ("grade_now", "alternative_for_now")
 
-GUIDELINES = (
-    "Which tools does the request need? Judge each tool: needed; alternative, if it can replace a "
-    "needed tool (write the name of that tool under alternative_for); no; or aside, if nobody can say "
-    "what the request needs (once for the whole request). A note is optional."
-)
+_FORMS = Path(__file__).parent / "forms"
 
 
 class SheetRow(NamedTuple):
@@ -76,13 +78,12 @@ def write_sheet(
         return [path]
     if form == "label-studio":
         write_json(path, [_make_task(row) for row in rows])
-        write_text(config, _CONFIG)
+        write_text(config, read_text(_FORMS / "label_studio.xml"))
         return [path, config]
     (path / ".argilla").mkdir(parents=True)
-    write_json(
-        path / ".argilla" / "dataset.json", {"name": name, "guidelines": GUIDELINES}
-    )
-    write_json(path / ".argilla" / "settings.json", _SETTINGS)
+    settings = read_text(_FORMS / "argilla.json")
+    write_text(path / ".argilla" / "settings.json", settings)
+    write_json(path / ".argilla" / "dataset.json", {"name": name})
     write_json(path / "records.json", [_make_record(row) for row in rows])
     return [path]
 
@@ -171,49 +172,6 @@ def _read_csv(path: Path) -> Iterator[Judgement]:
         )
 
 
-_QUESTION: dict[str, Any] = {"description": None, "required": False}
-_SETTINGS: dict[str, Any] = {
-    "guidelines": GUIDELINES,
-    "allow_extra_metadata": True,
-    "distribution": {"strategy": "overlap", "min_submitted": 2},
-    "fields": [
-        {
-            "name": name,
-            "title": name,
-            "required": name != "summary",
-            "type": "text",
-            "settings": {"type": "text", "use_markdown": False},
-        }
-        for name in _SUBJECT
-    ],
-    "questions": [
-        {
-            "name": "judgement",
-            "title": "judgement",
-            "description": None,
-            "required": True,
-            "type": "label_selection",
-            "settings": {
-                "type": "label_selection",
-                "options": [{"value": one, "text": one} for one in JUDGEMENTS],
-            },
-        },
-        *(
-            {
-                **_QUESTION,
-                "name": name,
-                "title": name,
-                "type": "text",
-                "settings": {"type": "text", "use_markdown": False},
-            }
-            for name in _ANSWERS[1:]
-        ),
-    ],
-    "vectors": [],
-    "metadata": [],
-}
-
-
 def _answers_now(row: SheetRow) -> dict[str, str]:
     now = {"judgement": row.grade_now, "alternative_for": row.alternative_for_now}
     return {key: value for key, value in now.items() if value}
@@ -247,20 +205,6 @@ def _read_argilla(
     except (AttributeError, KeyError, TypeError) as error:
         raise _other_form(place) from error
     yield from said.items()
-
-
-_CONFIG = f"""<View>
-  <Header value="{GUIDELINES}"/>
-  <Text name="request" value="$request"/>
-  <Text name="tool" value="$tool"/>
-  <Text name="summary" value="$summary"/>
-  <Choices name="judgement" toName="tool" choice="single" required="true">
-{chr(10).join(f'    <Choice value="{one}"/>' for one in JUDGEMENTS)}
-  </Choices>
-  <TextArea name="alternative_for" toName="tool" maxSubmissions="1" placeholder="alternative_for"/>
-  <TextArea name="note" toName="tool" maxSubmissions="1" placeholder="note"/>
-</View>
-"""
 
 
 def _make_task(row: SheetRow) -> dict[str, Any]:
