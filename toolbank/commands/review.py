@@ -9,6 +9,8 @@ import typer
 
 from toolbank.bank.bank import Bank
 from toolbank.commands.options import RunArgument, echo
+from toolbank.config.explain import read_checked
+from toolbank.report.sections import Verification
 from toolbank.requests.verify.gradings import (
     add_gradings,
     read_gradings,
@@ -114,3 +116,5 @@ def _import_sheets(folder: RunFolder, bank: Bank, files: list[Path]) -> None:
         )
         return
     run_recipe(loaded, folder.path, start=kind, until=kind)
+    for line in read_checked(folder.verified, Verification).describe():
+        echo(line)

@@ -42,7 +42,7 @@ def known_prices(config: EngineConfig) -> dict[str, Price]:
         InputError: the file is missing or has no valid prices; the message names line and key.
     """
     prices: dict[str, Price] = {}
-    for one in config.models:
+    for one in config.panel:
         if isinstance(one.price, Path):
             prices |= _read(one.price)
         elif one.price is not None:

@@ -185,7 +185,7 @@ class EngineConfig(Config):
         return copy
 
     @property
-    def models(self) -> tuple[EngineConfig, ...]:
+    def panel(self) -> tuple[EngineConfig, ...]:
         """The settings of all models that it calls."""
         return (self,)
 

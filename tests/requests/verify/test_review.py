@@ -285,8 +285,8 @@ def test_people_review_a_run(verified, tmp_path):
         )
     told = do(tmp_path, "review", "import", run, "ann.csv", "bob.csv", "cid.csv")
     assert "18 graded requests by ann, bob, cid" in told.stdout
-    assert "ann and bob: Cohen's kappa 1.00" in told.stderr
-    assert "Fleiss' kappa of 3 people" in told.stderr
+    assert "ann and bob: Cohen's kappa 1.00" in told.stdout
+    assert "3 people: Fleiss' kappa" in told.stdout
     found = read_json(run / "verify.json")
     pairs = {frozenset(p["graders"]): p for p in found["kappa"]["pairs"]}
     assert pairs[frozenset({"ann", "m"})]["requests"] == 6

@@ -105,7 +105,7 @@ class VerifyConfig(EngineConfig):
         return self._is_third
 
     @property
-    def models(self) -> tuple[EngineConfig, ...]:
+    def panel(self) -> tuple[EngineConfig, ...]:
         """The settings of all its models."""
         return self.graders or (self,)
 
@@ -115,7 +115,7 @@ class VerifyConfig(EngineConfig):
             self.model_copy(
                 update={key: getattr(one, key) for key in EngineConfig.model_fields}
             )
-            for one in self.models
+            for one in self.panel
         ]
         for copy in copies[_PANEL:]:
             copy._is_third = True

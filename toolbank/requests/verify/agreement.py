@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ import numpy as np
 from toolbank.bank.bank import Bank, GraderKind, Label, group_labels
 from toolbank.bank.ranking import wilson_interval
 from toolbank.requests.verify.directions import own_labels
-from toolbank.system.numbers import unsigned
+from toolbank.system.numbers import count, unsigned
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -33,11 +34,92 @@ METHOD = (
 )
 
 
-def measure_share(count: int, n: int) -> dict[str, Any]:
-    """Make a share with its 95 % Wilson interval; None for all three without cases."""
-    low, high = wilson_interval(count, n) if n else (None, None)
-    share = count / n if n else None
-    return {"count": count, "n": n, "share": share, "low": low, "high": high}
+@dataclass(frozen=True)
+class Share:
+    """A share of n cases with its 95 % Wilson interval; all three are None without cases."""
+
+    count: int
+    n: int
+    share: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+    def __str__(self) -> str:
+        if self.share is None or self.low is None or self.high is None:
+            return "none"
+        return (
+            f"{100 * self.share:.1f} % ({100 * self.low:.1f} to {100 * self.high:.1f})"
+        )
+
+
+def measure_share(count: int, n: int) -> Share:
+    """Make a share with its interval."""
+    return (
+        Share(count, n, count / n, *wilson_interval(count, n)) if n else Share(count, n)
+    )
+
+
+@dataclass(frozen=True)
+class Kappa:
+    """A coefficient of agreement with its 95 % interval; None if all grades are the same."""
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+
+    def __str__(self) -> str:
+        if self.value is None:
+            return "undefined, as all grades are the same"
+        interval = "" if self.low is None else f" ({self.low:.2f} to {self.high:.2f})"
+        return f"{self.value:.2f}{interval}"
+
+
+@dataclass(frozen=True)
+class PairAgreement:
+    """How two graders agree on the requests that both graded.
+
+    Requests that either set `aside` are counted and not compared. `same`: so many of the `tools` have
+    the same grade. `kappa` is over three grades (needed, alternative, no), `needed` over needed and
+    the rest.
+    """
+
+    graders: tuple[str, str]
+    kinds: tuple[str, str]
+    requests: int
+    aside: int
+    tools: int
+    same: int
+    kappa: Kappa
+    needed: Kappa
+
+
+@dataclass(frozen=True)
+class PeopleAgreement:
+    """Fleiss' kappa of three people or more, over the tools that all of them graded."""
+
+    kappa: Kappa
+    people: int
+    requests: int
+    tools: int
+
+
+@dataclass(frozen=True)
+class GraderAgreement:
+    """How each two graders agree, and all people; `method` is how kappa is estimated."""
+
+    method: str
+    pairs: list[PairAgreement]
+    fleiss: PeopleAgreement | None = None
+
+    def describe(self) -> Iterator[str]:
+        """Describe each pair in a line, and all people in one."""
+        for pair in self.pairs:
+            yield (
+                f"{' and '.join(pair.graders)}: Cohen's kappa {pair.kappa}, over "
+                f"{count(pair.tools, 'tool')} of {count(pair.requests, 'request')}"
+            )
+        if self.fleiss:
+            yield f"{self.fleiss.people} people: Fleiss' kappa {self.fleiss.kappa}"
 
 
 def read_tools(labels: Iterable[Label]) -> dict[str, str]:
@@ -75,7 +157,7 @@ def fleiss_kappa(counts: NDArray[Any]) -> float:
     )
 
 
-def _estimate_kappa(tables: NDArray[np.int64], seed: int) -> dict[str, float | None]:
+def _estimate_kappa(tables: NDArray[np.int64], seed: int) -> Kappa:
     """Cohen's kappa of tables [n, k, k] of n requests, with its interval."""
     n = len(tables)
     random = np.random.default_rng(unsigned(seed))
@@ -90,55 +172,58 @@ def _estimate_kappa(tables: NDArray[np.int64], seed: int) -> dict[str, float | N
     known = resampled[~np.isnan(resampled)]
     kappa = float(cohen_kappa(tables.sum(0)))
     if np.isnan(kappa) or not len(known):
-        return dict.fromkeys(("kappa", "low", "high"))
-    low, high = np.quantile(known, (0.025, 0.975)).tolist()
-    return {"kappa": kappa, "low": low, "high": high}
+        return Kappa(None)
+    return Kappa(kappa, *np.quantile(known, (0.025, 0.975)).tolist())
 
 
 def compare_all(
     sources: Mapping[tuple[GraderKind, str], Mapping[str, Grading]],
     shown: Mapping[tuple[str, str], Collection[str]],
     seed: int,
-) -> dict[str, Any]:
+) -> GraderAgreement | None:
     """Compare each two graders, by kind and name, over the tools that both were shown.
 
     `shown` has the tools of the first call by request and key of its candidates; a person who graded
-    a file without candidates is taken to have seen those of the other. Keys of the content: `method`;
-    `pairs`, each with `graders`, `kinds`, the number of `requests`, of requests `aside` (set aside by
-    either, and not compared), of `tools` and of those graded the `same`, `kappa` with `low` and `high`
-    over three grades (needed, alternative, no), and `needed`, kappa of needed against the rest; and
-    `fleiss`, Fleiss' kappa of three people or more over the tools that all of them graded.
+    a file without candidates is taken to have seen those of the other. None if no two graders graded
+    the same request.
     """
     pairs = []
-    for (one, first), (other, second) in combinations(sources.items(), 2):
-        tables = []
-        aside = 0
+    for ((kind, name), first), ((other_kind, other), second) in combinations(
+        sources.items(), 2
+    ):
+        tables, aside = [], 0
         for query in sorted(first.keys() & second.keys()):
-            tools = _find_common([first[query], second[query]], shown)
-            if tools and (first[query].aside or second[query].aside):
+            both = first[query], second[query]
+            tools = sorted(_find_common(both, shown))
+            if not tools:
+                continue
+            if any(one.aside for one in both):
                 aside += 1
-            elif tools:
-                tables.append(_tabulate(first[query], second[query], tools))
+                continue
+            table = np.zeros((len(_SCALE), len(_SCALE)), np.int64)
+            np.add.at(table, tuple(_grade(one, tools) for one in both), 1)
+            tables.append(table)
         if not tables:
             continue
         stacked = np.stack(tables)
-        binary = stacked[:, :1].sum(1), stacked[:, 1:].sum(1)
-        needed = np.stack([np.stack([b[:, 0], b[:, 1:].sum(1)], -1) for b in binary], 1)
+        # The grades other than "needed" are one.
+        by_rows = np.add.reduceat(stacked, (0, 1), axis=1)
+        needed = np.add.reduceat(by_rows, (0, 1), axis=2)
         pairs.append(
-            {
-                "graders": [one[1], other[1]],
-                "kinds": [one[0], other[0]],
-                "requests": len(tables),
-                "aside": aside,
-                "tools": int(stacked.sum()),
-                "same": int(np.trace(stacked.sum(0))),
-                **_estimate_kappa(stacked, seed),
-                "needed": _estimate_kappa(needed, seed),
-            }
+            PairAgreement(
+                (name, other),
+                (kind, other_kind),
+                len(tables),
+                aside,
+                int(stacked.sum()),
+                int(np.trace(stacked.sum(0))),
+                _estimate_kappa(stacked, seed),
+                _estimate_kappa(needed, seed),
+            )
         )
     people = [found for (kind, _), found in sources.items() if kind == "person"]
     fleiss = _compare_people(people, shown) if len(people) > 2 else None
-    return {"method": METHOD, "pairs": pairs, "fleiss": fleiss} if pairs else {}
+    return GraderAgreement(METHOD, pairs, fleiss) if pairs else None
 
 
 def _find_common(
@@ -156,18 +241,10 @@ def _grade(grading: Grading, tools: Iterable[str]) -> list[int]:
     return [_SCALE.index(grades.get(tool, NO_GRADE)) for tool in tools]
 
 
-def _tabulate(
-    first: Grading, second: Grading, tools: Collection[str]
-) -> NDArray[np.int64]:
-    table = np.zeros((len(_SCALE), len(_SCALE)), np.int64)
-    np.add.at(table, (_grade(first, tools), _grade(second, tools)), 1)
-    return table
-
-
 def _compare_people(
     people: Sequence[Mapping[str, Grading]],
     shown: Mapping[tuple[str, str], Collection[str]],
-) -> dict[str, Any] | None:
+) -> PeopleAgreement | None:
     counts: list[NDArray[np.int64]] = []
     requests = 0
     for query in sorted(set.intersection(*(set(one) for one in people))):
@@ -179,13 +256,8 @@ def _compare_people(
     if not counts:
         return None
     kappa = fleiss_kappa(np.stack(counts))
-    known = None if np.isnan(kappa) else kappa
-    return {
-        "kappa": known,
-        "people": len(people),
-        "requests": requests,
-        "tools": len(counts),
-    }
+    known = Kappa(None if np.isnan(kappa) else kappa)
+    return PeopleAgreement(known, len(people), requests, len(counts))
 
 
 def measure_agreement(bank: Bank, graded: Graded) -> dict[str, Any]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from toolbank.bank.bank import Bank, Label, QueryLabels, group_labels
 from toolbank.bank.split import sample_queries
-from toolbank.requests.verify.agreement import measure_share
+from toolbank.requests.verify.agreement import Share, measure_share
 from toolbank.requests.verify.candidates import Candidate
 from toolbank.retrievers import create_retriever
 from toolbank.retrievers.settings import (
@@ -19,6 +19,7 @@ from toolbank.retrievers.settings import (
     NearestConfig,
     Tool2VecConfig,
 )
+from toolbank.system.numbers import count
 
 if TYPE_CHECKING:
     from toolbank.bank.records import Query
@@ -30,6 +31,41 @@ DEPTH = 10
 """How many hits of each are pooled."""
 
 _CUT_OFF = 5
+
+
+@dataclass(frozen=True)
+class HoleFigures:
+    """What the hole check of some test `requests` came to.
+
+    `not_graded` requests have no usable grade and are left out. Of the `pooled` tools, nobody had
+    `unseen` ones. `relevant` is the share of these that are needed or alternatives; `missing` the
+    share of all relevant tools that are among them; `incomplete` the share of requests that miss one.
+    `retrievers` have R@5 before and after, `tau` is Kendall's tau-b of the two orders (None if all are
+    equal), and `tools` are the missing ones.
+    """
+
+    requests: int
+    not_graded: int
+    pooled: int
+    unseen: int
+    relevant: Share
+    missing: Share
+    incomplete: Share
+    retrievers: dict[str, dict[str, float]]
+    tau: float | None
+    order_changes: bool
+    tools: list[dict[str, str]]
+
+    def describe(self) -> str:
+        """Describe the check in a sentence."""
+        if not self.requests:
+            return "hole check: no test request has grades"
+        tau = "" if self.tau is None else f" (Kendall's tau {self.tau:.2f})"
+        return (
+            f"hole check of {count(self.requests, 'test request')}: {self.missing} of the relevant "
+            f"tools were missing ({self.missing.count:,} of {self.missing.n:,}); the order of the "
+            f"retrievers {'changes' if self.order_changes else 'stays'}{tau}"
+        )
 
 
 class HoleCheck:
@@ -92,71 +128,56 @@ class HoleCheck:
             for q in queries
         }
 
-    def describe(self, graded: Mapping[str, Sequence[Label]]) -> dict[str, Any]:
-        """Sum up the grades of the requests of `to_grade`; requests without one are left out.
-
-        Keys: `requests` that were checked; `not_graded`, requests without a usable grade; `pooled`
-        tools, of these `unseen`; of the unseen tools `relevant` (needed or alternative); `missing`,
-        how many of all relevant tools of these requests were missing; `incomplete`, how many requests
-        miss one (shares with Wilson intervals); `retrievers` with R@5 `before` and `after`; `tau`,
-        Kendall's tau-b of the two orders (None if all are equal), and `order_changes`; and `tools`,
-        the missing ones.
-        """
+    def measure(self, graded: Mapping[str, Sequence[Label]]) -> HoleFigures:
+        """Sum up the grades of the requests of `to_grade`; requests without one are left out."""
         from scipy.stats import kendalltau
 
         after = group_labels(one for labels in graded.values() for one in labels)
-        aside = {query for query, one in after.items() if not one.needed}
         rows = [
-            row
+            (row, query.id)
             for row, query in enumerate(self.queries)
-            if not self._unseen[query.id] or query.id in after.keys() - aside
+            if not self._unseen[query.id]
+            or (query.id in after and after[query.id].needed)
         ]
-        ids = [self.queries[row].id for row in rows]
-        found = {
-            query: [n for n in self._unseen[query] if n in _relevant(after[query])]
-            for query in ids
-            if query in after
-        }
-        n_missing = sum(map(len, found.values()))
-        n_known = sum(len(_relevant(self._labels[query])) for query in ids)
-        n_unseen = sum(len(self._unseen[query]) for query in ids)
-        recalls = {
-            name: {
-                "before": _mean_recall(
-                    [hits[r] for r in rows], [self._labels[i] for i in ids]
-                ),
-                "after": _mean_recall(
-                    [hits[r] for r in rows],
-                    [after.get(i, self._labels[i]) for i in ids],
-                ),
+        missing = [
+            (query, name, "needed" if name in after[query].needed else "alternative")
+            for _, query in rows
+            for name in self._unseen[query]
+            if name in _relevant(after[query])
+        ]
+        known = sum(len(_relevant(self._labels[query])) for _, query in rows)
+        unseen = sum(len(self._unseen[query]) for _, query in rows)
+        then, now = (
+            {
+                name: _mean_recall(
+                    [hits[row] for row, _ in rows], [of(q) for _, q in rows]
+                )
+                for name, hits in self._hits.items()
             }
-            for name, hits in self._hits.items()
-        }
-        before, later = (
-            [one[key] for one in recalls.values()] for key in ("before", "after")
+            for of in (
+                self._labels.__getitem__,
+                lambda q: after.get(q, self._labels[q]),
+            )
         )
-        tau = float(kendalltau(before, later).statistic) if ids else float("nan")
-        return {
-            "requests": len(ids),
-            "not_graded": len(self.queries) - len(ids),
-            "pooled": sum(len(self._pooled[query]) for query in ids),
-            "unseen": n_unseen,
-            "relevant": measure_share(n_missing, n_unseen),
-            "missing": measure_share(n_missing, n_known + n_missing),
-            "incomplete": measure_share(sum(map(bool, found.values())), len(ids)),
-            "retrievers": recalls,
-            "tau": None if np.isnan(tau) else tau,
-            "order_changes": _rank(before) != _rank(later),
-            "tools": [
-                {
-                    "query": query,
-                    "tool": name,
-                    "grade": "needed" if name in after[query].needed else "alternative",
-                }
-                for query, names in found.items()
-                for name in names
+        orders = list(then.values()), list(now.values())
+        tau = float(kendalltau(*orders).statistic) if rows else float("nan")
+        return HoleFigures(
+            requests=len(rows),
+            not_graded=len(self.queries) - len(rows),
+            pooled=sum(len(self._pooled[query]) for _, query in rows),
+            unseen=unseen,
+            relevant=measure_share(len(missing), unseen),
+            missing=measure_share(len(missing), known + len(missing)),
+            incomplete=measure_share(len({query for query, *_ in missing}), len(rows)),
+            retrievers={
+                name: {"before": then[name], "after": now[name]} for name in then
+            },
+            tau=None if np.isnan(tau) else tau,
+            order_changes=_rank(orders[0]) != _rank(orders[1]),
+            tools=[
+                {"query": q, "tool": tool, "grade": grade} for q, tool, grade in missing
             ],
-        }
+        )
 
 
 def _relevant(labels: QueryLabels) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from toolbank.requests.verify.candidates import Candidate
     from toolbank.requests.verify.further import FurtherTools
     from toolbank.requests.verify.gradings import Grading
-    from toolbank.requests.verify.holes import HoleCheck
+    from toolbank.requests.verify.holes import HoleCheck, HoleFigures
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Panel:
         value = replace(joined.value, content={**joined.value.content, **content})
         return replace(joined, value=value)
 
-    def grade_holes(self, check: HoleCheck) -> StepResult[dict[str, Any]]:
+    def grade_holes(self, check: HoleCheck) -> StepResult[HoleFigures | None]:
         """Have the first grader grade what nobody has seen, and sum up the hole check."""
         queries, pooled = check.to_grade
         asking = replace(self, pooled=pooled, further=None)
@@ -82,7 +82,7 @@ class Panel:
         graded = asking._ask(first, queries, again=True)
         labels = {one.query: one.labels for one in graded.value.gradings}
         return StepResult(
-            check.describe(labels),
+            check.measure(labels),
             graded.message,
             graded.lacks,
             graded.problems,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cache, partial
 from itertools import chain
 from pathlib import Path
@@ -19,6 +19,7 @@ from toolbank.llm.step import StepResult
 from toolbank.requests.engines import read_grades_file
 from toolbank.requests.verify import CHECKS_ALONE, VerifyConfig
 from toolbank.requests.verify.agreement import (
+    GraderAgreement,
     compare_all,
     compare_graders,
     measure_agreement,
@@ -49,9 +50,11 @@ from toolbank.requests.verify.gradings import (
     read_gradings,
     write_gradings,
 )
-from toolbank.requests.verify.holes import HoleCheck
+from toolbank.requests.verify.holes import HoleCheck, HoleFigures
 from toolbank.requests.verify.panel import Panel
 from toolbank.system.numbers import count
+
+_OF_MODELS = ("sample", "disagreements", "holes")
 
 CANDIDATES, FINDINGS = "candidates.parquet", "findings.parquet"
 
@@ -138,7 +141,8 @@ def verify_bank(
     chosen = choose_gradings(bank, [*given, *stored], panel)
     labels = tuple(fold_labels(bank, chosen.of, findings, set_aside))
     shown = [*chain.from_iterable(pooled.values()), *graded.value.further]
-    holes: StepResult[dict[str, Any]] = StepResult(before.get("holes", {}), "")
+    holes: StepResult[HoleFigures | None] = StepResult(None, "")
+    compared = _compare_graders(bank, [*given, *stored], folder / CANDIDATES, seed)
     if asking and asking.config.holes and not graded.waiting:
         seen = {one.query: set[str]() for one in graded.value.gradings}
         for row in shown:
@@ -156,11 +160,12 @@ def verify_bank(
         "directions": before.get("directions") or _count_directions(shown, labels),
         "set_aside": list(set_aside),
         "findings": _describe_findings(findings),
+        **{key: before[key] for key in _OF_MODELS if key in before},
         **graded.value.content,
         **_describe_graders(bank, chosen, [*given, *stored]),
-        **_compare_graders(bank, [*given, *stored], folder / CANDIDATES, seed),
+        **({"kappa": asdict(compared)} if compared else {}),
         **({"panel": graders} if graders else {}),
-        **({"holes": holes.value} if holes.value else {}),
+        **({"holes": asdict(holes.value)} if holes.value else {}),
         "unused": dict(chosen.unused),
         "counts": _count(labels),
     }
@@ -176,7 +181,8 @@ def verify_bank(
             *holes.problems,
             *_list_second_rounds(content),
             *_list_graders(content),
-            *_list_holes(content.get("holes", {})),
+            *(compared.describe() if compared else ()),
+            *([holes.value.describe()] if holes.value else ()),
             *_list_findings(content["findings"]),
         ),
         waiting=waiting,
@@ -227,36 +233,33 @@ def _describe_graders(
     agreed = measure_agreement(bank, by_hand)
     needed = agreed["confirmed"] + agreed["added"]
     share = len(by_hand) / len(bank.queries)
+    rates = {
+        "requests_set_aside": (agreed["aside"], len(by_hand)),
+        "requests_unchanged": (agreed["same"], len(by_hand) - agreed["aside"]),
+        "first_labels_needed": (agreed["confirmed"], agreed["labels"]),
+        "needed_tools_labelled": (agreed["confirmed"], needed),
+    }
     return {
         "agreement": agreed,
         "graders": [row for row in rows if row["kind"] != "check"],
         **({"people_and_models": both} if both["requests"] else {}),
         "verified": {"count": len(by_hand), "n": len(bank.queries), "share": share},
-        "rates": {
-            "requests_set_aside": measure_share(agreed["aside"], len(by_hand)),
-            "requests_unchanged": measure_share(
-                agreed["same"], len(by_hand) - agreed["aside"]
-            ),
-            "first_labels_needed": measure_share(agreed["confirmed"], agreed["labels"]),
-            "needed_tools_labelled": measure_share(agreed["confirmed"], needed),
-        },
+        "rates": {key: asdict(measure_share(*of)) for key, of in rates.items()},
         "open": list(chosen.open),
     }
 
 
 def _compare_graders(
     bank: Bank, gradings: Sequence[Grading], candidates: Path, seed: int
-) -> dict[str, Any]:
-    """The agreement of each two graders; nothing without two."""
+) -> GraderAgreement | None:
     sources = {
         key: of
         for key, of in last_of_sources(bank, gradings).items()
         if key[0] != "check"
     }
-    if len(sources) < 2:
-        return {}
-    kappa = compare_all(sources, read_shown(candidates), seed)
-    return {"kappa": kappa} if kappa else {}
+    return (
+        compare_all(sources, read_shown(candidates), seed) if len(sources) > 1 else None
+    )
 
 
 def _list_second_rounds(content: Mapping[str, Any]) -> Iterator[str]:
@@ -286,13 +289,6 @@ def _list_graders(content: Mapping[str, Any]) -> Iterator[str]:
             f"people and models graded the same {count(both['requests'], 'request')}: "
             f"{both['same']:,} with the same needed tools"
         )
-    for pair in content.get("kappa", {}).get("pairs", ()):
-        yield (
-            f"{' and '.join(pair['graders'])}: Cohen's kappa {format_kappa(pair)}, over "
-            f"{count(pair['tools'], 'tool')} of {count(pair['requests'], 'request')}"
-        )
-    if fleiss := content.get("kappa", {}).get("fleiss"):
-        yield f"Fleiss' kappa of {fleiss['people']} people: {format_kappa(fleiss)}"
     if open_rows := content.get("open"):
         queries = {one["query"] for one in open_rows}
         yield (
@@ -302,35 +298,6 @@ def _list_graders(content: Mapping[str, Any]) -> Iterator[str]:
     if unused := content["unused"]:
         said = ", ".join(f"{why} {n:,}" for why, n in unused.items())
         yield f"stored grades that do not apply to this bank: {said}"
-
-
-def format_kappa(figure: Mapping[str, Any]) -> str:
-    """Format a kappa with its interval, such as "0.71 (0.62 to 0.79)"."""
-    if figure["kappa"] is None:
-        return "undefined, as all grades are the same"
-    said = f"{figure['kappa']:.2f}"
-    if figure.get("low") is None:
-        return said
-    return f"{said} ({figure['low']:.2f} to {figure['high']:.2f})"
-
-
-def _list_holes(holes: Mapping[str, Any]) -> Iterator[str]:
-    if not holes:
-        return
-    if not holes["requests"]:
-        yield "hole check: no test request has grades"
-        return
-    missing, tau = holes["missing"], holes["tau"]
-    shares = [
-        f"{100 * missing[key]:.1f}" for key in ("share", "low", "high") if missing["n"]
-    ]
-    said = f"{shares[0]} % ({shares[1]} to {shares[2]})" if shares else "none"
-    yield (
-        f"hole check of {count(holes['requests'], 'test request')}: {said} of the relevant tools "
-        f"were missing ({missing['count']:,} of {missing['n']:,}); the order of the retrievers "
-        f"{'changes' if holes['order_changes'] else 'stays'}"
-        + ("" if tau is None else f" (Kendall's tau {tau:.2f})")
-    )
 
 
 def _describe_findings(findings: Sequence[Finding]) -> dict[str, Any]:

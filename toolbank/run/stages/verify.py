@@ -220,13 +220,11 @@ class VerifyStage(AskingStage):
     @property
     def engines(self) -> tuple[EngineConfig, ...]:
         """Those of all graders, unless rules replace them."""
-        return self.config.models if self.engine else ()
+        return self.config.panel if self.engine else ()
 
     def files(self) -> tuple[Path, ...]:
         """The files of prices, and what the engine reads."""
-        prices = [
-            one.price for one in self.config.models if isinstance(one.price, Path)
-        ]
+        prices = [one.price for one in self.config.panel if isinstance(one.price, Path)]
         return *dict.fromkeys(prices), *self.engine_files
 
     @property
