@@ -10,20 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from toolbank.bank.bank import Bank, GraderKind, Label, group_labels
+from toolbank.bank.bank import Bank, GraderKind, group_labels
 from toolbank.bank.ranking import wilson_interval
 from toolbank.requests.verify.directions import own_labels
+from toolbank.requests.verify.gradings import NO_GRADE, Graded, Grading, read_tools
 from toolbank.system.numbers import count, unsigned
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from toolbank.requests.verify.gradings import Grading
-
-Graded = Mapping[str, Sequence[Label]]
-
-NO_GRADE = "no"
-"""The grade of a tool that is neither needed nor an alternative."""
 
 _SCALE = ("needed", "alternative", NO_GRADE)
 _RESAMPLES, _BLOCK = 2000, 100
@@ -120,11 +115,6 @@ class GraderAgreement:
             )
         if self.fleiss:
             yield f"{self.fleiss.people} people: Fleiss' kappa {self.fleiss.kappa}"
-
-
-def read_tools(labels: Iterable[Label]) -> dict[str, str]:
-    """Read the grades of a request by tool; a tool that is missing has none."""
-    return {label.tool: label.grade for label in labels if label.tool}
 
 
 def cohen_kappa(counts: NDArray[Any]) -> NDArray[np.float64]:

@@ -21,11 +21,15 @@ from toolbank.llm.chat import (
 )
 from toolbank.llm.journal import Journal
 from toolbank.requests.verify import CHECKS_ALONE, RECORDED, Check
-from toolbank.requests.verify.agreement import NO_GRADE, Graded, read_tools
 from toolbank.requests.verify.candidates import Finding, read_hashed, write_hashed
 from toolbank.requests.verify.directions import own_labels
 from toolbank.system.files import read_json
 from toolbank.system.terminal import one_line
+
+Graded = Mapping[str, Sequence[Label]]
+
+NO_GRADE = "no"
+"""The grade of a tool that is neither needed nor an alternative."""
 
 _BY_CHECKS: Any = {"kind": "check", "source": "rules"}
 
@@ -78,6 +82,11 @@ def _replace(
                 query, name, finding.instead, _REPLACED[finding.check]
             )
             yield label.model_copy(update=_BY_CHECKS)
+
+
+def read_tools(labels: Iterable[Label]) -> dict[str, str]:
+    """Read the grades of a request by tool; a tool that is missing has none."""
+    return {label.tool: label.grade for label in labels if label.tool}
 
 
 def is_of_checks(labels: Sequence[Label]) -> bool:

@@ -13,8 +13,8 @@ from toolbank.bank.split import STRATA, find_stratum, sample_queries
 from toolbank.llm.engines import find_engine
 from toolbank.llm.engines.kind import EngineContext
 from toolbank.llm.step import StepResult, run_step
-from toolbank.requests.verify.agreement import read_tools
 from toolbank.requests.verify.grade_step import Grades, GradeStep
+from toolbank.requests.verify.gradings import read_tools
 
 if TYPE_CHECKING:
     from toolbank.bank.records import Query

@@ -9,13 +9,12 @@ from random import Random
 
 from toolbank.bank.bank import Bank, Label, group_labels
 from toolbank.bank.split import sample_queries
-from toolbank.requests.verify.agreement import NO_GRADE
 from toolbank.requests.verify.candidates import Candidate, read_candidates
 from toolbank.requests.verify.directions import own_labels
-from toolbank.requests.verify.gradings import NOTHING, Grading, make_grading
+from toolbank.requests.verify.gradings import NO_GRADE, NOTHING, Grading, make_grading
 from toolbank.requests.verify.review_forms import (
     JUDGEMENTS,
-    Judgement,
+    SheetAnswer,
     SheetRow,
     read_sheet,
 )
@@ -102,7 +101,7 @@ def read_reviews(paths: Iterable[Path], bank: Bank, candidates: Path) -> Review:
     gradings, unfinished = [], []
     seen: dict[tuple[str, str], Path] = {}
     for path in paths:
-        of: dict[tuple[str, str], list[Judgement]] = {}
+        of: dict[tuple[str, str], list[SheetAnswer]] = {}
         for row in read_sheet(path):
             _check(row, bank, texts)
             of.setdefault((row.person, row.request_id), []).append(row)
@@ -134,7 +133,7 @@ def read_reviews(paths: Iterable[Path], bank: Bank, candidates: Path) -> Review:
     return Review(gradings, unfinished)
 
 
-def _check(row: Judgement, bank: Bank, texts: Mapping[str, str]) -> None:
+def _check(row: SheetAnswer, bank: Bank, texts: Mapping[str, str]) -> None:
     """Refuse a judgement that can't be used, at its place.
 
     Raises:
@@ -168,7 +167,7 @@ def _check(row: Judgement, bank: Bank, texts: Mapping[str, str]) -> None:
         raise InputError(f"{row.place}: {wrong}. Nothing was changed.")
 
 
-def _label(rows: Sequence[Judgement], bank: Bank, query: str) -> Iterator[Label]:
+def _label(rows: Sequence[SheetAnswer], bank: Bank, query: str) -> Iterator[Label]:
     """The labels of a request that one person has judged.
 
     Raises:
@@ -178,7 +177,7 @@ def _label(rows: Sequence[Judgement], bank: Bank, query: str) -> Iterator[Label]
     def own(name: str) -> str:
         return bank.tools[bank.index[name]].name if name in bank.index else name
 
-    said: dict[str, Judgement] = {}
+    said: dict[str, SheetAnswer] = {}
     for row in rows:
         other = said.setdefault(own(row.tool), row) if row.judgement else row
         if other is not row and other.judgement != row.judgement:

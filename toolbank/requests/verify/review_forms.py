@@ -41,7 +41,7 @@ class SheetRow(NamedTuple):
     alternative_for_now: str = ""
 
 
-class Judgement(NamedTuple):
+class SheetAnswer(NamedTuple):
     """What a person says of a tool of a request; "" where nothing is said."""
 
     place: str
@@ -88,7 +88,7 @@ def write_sheet(
     return [path]
 
 
-def read_sheet(path: Path) -> Iterator[Judgement]:
+def read_sheet(path: Path) -> Iterator[SheetAnswer]:
     """Read the judgements of a sheet in any form, also partly filled; blanks are read, too.
 
     The person is that of the column `annotator` or of the form, or else the name of the file.
@@ -115,7 +115,7 @@ def read_sheet(path: Path) -> Iterator[Judgement]:
         for person, answers in read(item, path, place):
             texts = (answers.get(key, "").strip() for key in _ANSWERS)
             keys = (subject[key] for key in ("request_id", "request", "tool"))
-            yield Judgement(place, person, *keys, *texts)
+            yield SheetAnswer(place, person, *keys, *texts)
 
 
 def _other_form(place: object) -> InputError:
@@ -150,7 +150,7 @@ def _write_csv(path: Path, rows: Iterable[SheetRow], *, blind: bool) -> None:
             table.writerow({key: _quote(cell) for key, cell in row._asdict().items()})
 
 
-def _read_csv(path: Path) -> Iterator[Judgement]:
+def _read_csv(path: Path) -> Iterator[SheetAnswer]:
     for place, row in read_rows(path):
         if missing := [
             key for key in ("request_id", "tool", *_ANSWERS) if key not in row
@@ -162,7 +162,7 @@ def _read_csv(path: Path) -> Iterator[Judgement]:
         cells = {key: _unquote(cell) for key, cell in row.items()}
         answers = (cells[key].strip() for key in _ANSWERS)
         person = cells.get("annotator", "").strip() or path.stem
-        yield Judgement(
+        yield SheetAnswer(
             place,
             person,
             cells["request_id"],
