@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from pydantic import Field, PrivateAttr, field_validator, model_validator
+from pydantic import Field, PrivateAttr, model_validator
 
 from toolbank.llm.config import ENGINE_NAME, EngineConfig
 
@@ -136,26 +136,25 @@ class VerifyConfig(EngineConfig):
         ]
         return {**data, "graders": whole}
 
-    @field_validator("graders")
-    @classmethod
-    def _check_graders(
-        cls, graders: tuple[GraderConfig, ...]
-    ) -> tuple[GraderConfig, ...]:
-        if len(graders) == 1:
-            raise ValueError(
+    @model_validator(mode="after")
+    def _check_graders(self) -> VerifyConfig:
+        """Refuse graders that can't be compared, and a hole check that no model can do."""
+        said = ""
+        if len(self.graders) == 1:
+            said = (
                 "one grader agrees with nobody; list two or three, or set verify.model"
             )
-        if len({one.model for one in graders}) < len(graders):
-            raise ValueError(
-                "each grader needs another `model`, by which its grades are stored"
+        elif len({one.model for one in self.graders}) < len(self.graders):
+            said = "each grader needs another `model`, by which its grades are stored"
+        elif any(one.engine in _NO_MODEL for one in self.graders):
+            said = "a grader is a model; import what people say with `toolbank review import`"
+        elif self.graders and self.engine == RECORDED:
+            said = (
+                "`engine: recorded` reads a file in their place; remove one of the two"
             )
-        for one in graders:
-            if one.engine in _NO_MODEL:
-                raise ValueError(
-                    f"{one.engine} is no model; give its file to `verify.replies` or to `toolbank "
-                    "review import`, without `graders`"
-                )
-        return graders
+        if said:
+            raise ValueError(f"graders: {said}")
+        return self
 
 
 _PANEL = 2

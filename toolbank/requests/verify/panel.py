@@ -82,7 +82,7 @@ class Panel:
         graded = asking._ask(first, queries, again=True)
         labels = {one.query: one.labels for one in graded.value.gradings}
         return StepResult(
-            check.measure(labels),
+            None if graded.waiting else check.measure(labels),
             graded.message,
             graded.lacks,
             graded.problems,

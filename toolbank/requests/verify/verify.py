@@ -54,7 +54,7 @@ from toolbank.requests.verify.holes import HoleCheck, HoleFigures
 from toolbank.requests.verify.panel import Panel
 from toolbank.system.numbers import count
 
-_OF_MODELS = ("sample", "disagreements", "holes")
+_OF_MODELS = ("panel", "sample", "disagreements", "holes")
 
 CANDIDATES, FINDINGS = "candidates.parquet", "findings.parquet"
 
@@ -136,14 +136,21 @@ def verify_bank(
             write_gradings(folder / GRADES, stored)
         if not has_findings:
             write_records(folder / FINDINGS, Finding, findings)
-    graders = graded.value.content.get("panel") or before.get("panel", ())
+    # What models have said before stays where no model is asked.
+    is_asked = kind is not None and not kind.plays_back
+    kept = (
+        {}
+        if is_asked
+        else {k: v for k, v in (earlier or {}).items() if k in _OF_MODELS}
+    )
+    graders = graded.value.content.get("panel") or kept.get("panel", ())
     panel = [one["model"] for one in graders]
     chosen = choose_gradings(bank, [*given, *stored], panel)
     labels = tuple(fold_labels(bank, chosen.of, findings, set_aside))
     shown = [*chain.from_iterable(pooled.values()), *graded.value.further]
     holes: StepResult[HoleFigures | None] = StepResult(None, "")
     compared = _compare_graders(bank, [*given, *stored], folder / CANDIDATES, seed)
-    if asking and asking.config.holes and not graded.waiting:
+    if asking and is_asked and asking.config.holes and not graded.waiting:
         seen = {one.query: set[str]() for one in graded.value.gradings}
         for row in shown:
             if row.query in seen:
@@ -160,11 +167,10 @@ def verify_bank(
         "directions": before.get("directions") or _count_directions(shown, labels),
         "set_aside": list(set_aside),
         "findings": _describe_findings(findings),
-        **{key: before[key] for key in _OF_MODELS if key in before},
+        **kept,
         **graded.value.content,
         **_describe_graders(bank, chosen, [*given, *stored]),
         **({"kappa": asdict(compared)} if compared else {}),
-        **({"panel": graders} if graders else {}),
         **({"holes": asdict(holes.value)} if holes.value else {}),
         "unused": dict(chosen.unused),
         "counts": _count(labels),
