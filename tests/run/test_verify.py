@@ -1,5 +1,8 @@
 """The verification of a run: a stage of its own, and what other stages and commands make of it."""
 
+import json
+from collections import Counter
+
 import pytest
 
 from tests.requests.verify.test_verify import shown
@@ -160,3 +163,28 @@ def test_the_replies_that_have_come_are_used_and_the_next_run_adds_the_rest(
     assert not done.waiting
     assert "verify" not in done.todo
     assert read_json(out / "verify.json")["verified"]["count"] == 20
+
+
+def test_the_batches_of_two_graders_go_out_in_one_round(recipe, folder):
+    out = folder / "two-batches"
+    by_batch = (
+        "verify={engine: batch, candidates: 3, second_round: 0,"
+        " graders: [{model: one}, {model: two}]}"
+    )
+    batch = recipe(by_batch)
+    result = run_recipe(batch, out, until="verify")
+    files = list((out / "batch").glob("round-*.jsonl"))
+    assert all(str(file) in result.waiting for file in files)
+    bodies = [
+        json.loads(line)["body"]
+        for file in files
+        for line in file.read_text().splitlines()
+    ]
+    models = Counter(body["model"] for body in bodies)
+    assert models == {"one": 20, "two": 20}
+    assert f"waits for the replies to {out}" in describe_plan(batch, out)
+    for file in files:
+        answer = answer_file(file.read_text(), grader)
+        file.with_name(f"{file.stem}-replies.jsonl").write_text(answer)
+    assert not run_recipe(batch, out, until="verify").waiting
+    assert read_json(out / "verify.json")["disagreements"] == {"requests": 0, "of": 20}

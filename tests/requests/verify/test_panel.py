@@ -181,6 +181,29 @@ def test_the_majority_of_people_counts_and_else_the_models_grade(
     assert all(row["votes"].keys() <= {"ann", "bob", "cid"} for row in found.open)
 
 
+@given(
+    st.lists(st.sets(st.sampled_from([tool.name for tool in KIT.tools])), max_size=4)
+)
+def test_a_strict_majority_decides_whatever_the_order(people):
+    model = grade("q0", "model", "m", *T0)
+    needed, open_tools = (set(), set()), (set(), set())
+    for turn in (0, 1):
+        ordered = map(sorted, people[:: 1 - 2 * turn])
+        found = choose_gradings(KIT, [model, *votes(*ordered)])
+        needed[turn].update(one.tool for one in found.of["q0"] if one.tool)
+        open_tools[turn].update(row["tool"] for row in found.open)
+    assert needed[0] == needed[1]
+    assert open_tools[0] == open_tools[1]
+    graders = [one for one in people if one]
+    if 2 * len(graders) > len(people) and "" not in open_tools[0]:
+        for tool in KIT.tool_names:
+            times = sum(tool in one for one in graders)
+            if 2 * times != len(graders):
+                assert (tool in needed[0]) == (2 * times > len(graders))
+            else:
+                assert tool in open_tools[0]
+
+
 def test_where_no_model_graded_the_first_labels_stay():
     assert "q0" not in choose_gradings(KIT, votes(T1, T2)).of
     found = choose_gradings(KIT, votes(T0 + T1, T1))

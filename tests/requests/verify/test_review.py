@@ -315,3 +315,20 @@ def test_the_json_of_label_studio_is_a_list_of_tasks_for_its_configuration(tmp_p
     config = path.with_suffix(".xml").read_text()
     for task in json.loads(path.read_text()):
         assert {*re.findall(r'value="\$(\w+)"', config)} <= task["data"].keys()
+
+
+def test_a_folder_of_argilla_has_the_settings_that_its_records_need(tmp_path):
+    path = sheet(tmp_path, "argilla")
+    settings = read_json(path / ".argilla" / "settings.json")
+    assert read_json(path / ".argilla" / "dataset.json")["name"] == "kit"
+    fields = {one["name"] for one in settings["fields"]}
+    kinds = {one["name"]: one["settings"]["type"] for one in settings["questions"]}
+    assert kinds == {
+        "judgement": "label_selection",
+        "alternative_for": "text",
+        "note": "text",
+    }
+    for record in read_json(path / "records.json"):
+        assert record["fields"].keys() == fields
+        assert {"id", "suggestions", "responses"} <= record.keys()
+        assert record["suggestions"].keys() <= kinds.keys()
