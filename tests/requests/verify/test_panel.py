@@ -310,6 +310,8 @@ def test_holes_are_what_retrievers_find_and_nobody_has_seen(tmp_path):
     with ChatServer(answer) as server:
         again = verify(server, tmp_path, TESTED, **few)
         assert not server.calls
+        verify(server, tmp_path, TESTED, **{**few, "holes": 6})
+        assert len(server.calls) == 2
     assert again.value.content == found.value.content
 
 

@@ -294,6 +294,11 @@ def test_people_review_a_run(verified, tmp_path):
     by_people = {one.query: one.tool for one in labels if one.kind == "person"}
     assert by_people == {query: names[0] for query, names in tools.items()}
     assert found["open"] == []
+    query, names = next(iter(tools.items()))
+    said = do(tmp_path, "show", run, query).stdout
+    assert f"the person cid: needed {names[-1]}" in said
+    assert f"the person bob: needed {names[0]}" in said
+    assert "ann and bob: Cohen's kappa" in do(tmp_path, "show", run).stdout
     do(tmp_path, "review", "import", run, "cid.csv")
     assert read_json(run / "verify.json")["kappa"] == found["kappa"]
     assert len(server.calls) == asked
