@@ -17,7 +17,7 @@ from toolbank.requests.verify.gradings import (
     write_gradings,
 )
 from toolbank.requests.verify.review import make_sheet, read_reviews
-from toolbank.requests.verify.review_forms import SheetForm, write_sheet
+from toolbank.requests.verify.review_forms import RECORDS, SheetForm, write_sheet
 from toolbank.run.folder import RunFolder, open_run
 from toolbank.run.recipe import load_recipe
 from toolbank.run.run import find_todo, fit_to_folder, run_recipe
@@ -25,7 +25,7 @@ from toolbank.run.stages import make_stages
 from toolbank.run.stages.verify import VerifyStage
 from toolbank.run.version_0_7 import store_grades
 from toolbank.system.errors import InputError
-from toolbank.system.files import atomic_path
+from toolbank.system.files import atomic_path, sha256_file
 from toolbank.system.numbers import count
 from toolbank.system.terminal import command
 
@@ -92,9 +92,10 @@ def _import_sheets(folder: RunFolder, bank: Bank, files: list[Path]) -> None:
         stored = read_gradings(folder.grades)
         write_gradings(folder.grades, add_gradings(stored, found.gradings))
         for path in files:
-            if path.is_file():
-                with atomic_path(folder.verify / "reviews" / path.name) as kept:
-                    kept.write_bytes(path.read_bytes())
+            file = path / RECORDS if path.is_dir() else path
+            place = folder.verify / "reviews" / sha256_file(file)[:16] / file.name
+            with atomic_path(place) as kept:
+                kept.write_bytes(file.read_bytes())
     people = sorted({one.source for one in found.gradings})
     echo(
         f"{folder.grades}: {count(len(found.gradings), 'graded request')} by "

@@ -271,6 +271,8 @@ def test_people_review_a_run(verified, tmp_path):
     assert sheets[0]["request_id"].n_unique() == 6
     assert set(sheets[0]["grade_now"]) == {"needed", "no"}
     do(tmp_path, "review", "export", run, "--out", "ann.csv", code=2)
+    more = "--form", "argilla", "--blind", "--sample", 2
+    do(tmp_path, "review", "export", run, "--out", "dot", *more)
     tools = {
         query: sorted(group["tool"])
         for (query,), group in sheets[0].group_by("request_id")
@@ -299,6 +301,18 @@ def test_people_review_a_run(verified, tmp_path):
     assert f"the person cid: needed {names[-1]}" in said
     assert f"the person bob: needed {names[0]}" in said
     assert "ann and bob: Cohen's kappa" in do(tmp_path, "show", run).stdout
+    fill(tmp_path / "dot", "argilla", lambda q, t: ("no", "", "no use"), person="dot")
+    do(tmp_path, "review", "import", run, "dot")
+    # What was said of tools that are not needed is kept, too.
+    [kept] = (run / "verify" / "reviews").glob("*/records.json")
+    assert kept.read_bytes() == (tmp_path / "dot" / "records.json").read_bytes()
+    found = read_json(run / "verify.json")
+    assert [one["source"] for one in found["graders"]][:4] == [
+        "ann",
+        "bob",
+        "cid",
+        "dot",
+    ]
     do(tmp_path, "review", "import", run, "cid.csv")
     assert read_json(run / "verify.json")["kappa"] == found["kappa"]
     assert len(server.calls) == asked

@@ -27,6 +27,9 @@ _ANSWERS = ("judgement", "alternative_for", "note")
 _SUBJECT = ("request_id", "request", "tool", "summary")
 _NOW = ("grade_now", "alternative_for_now")
 
+RECORDS = "records.json"
+"""The file of an Argilla folder that has the responses."""
+
 _FORMS = Path(__file__).parent / "forms"
 
 
@@ -84,7 +87,7 @@ def write_sheet(
     settings = read_text(_FORMS / "argilla.json")
     write_text(path / ".argilla" / "settings.json", settings)
     write_json(path / ".argilla" / "dataset.json", {"name": name})
-    write_json(path / "records.json", [_make_record(row) for row in rows])
+    write_json(path / RECORDS, [_make_record(row) for row in rows])
     return [path]
 
 
@@ -96,7 +99,7 @@ def read_sheet(path: Path) -> Iterator[SheetAnswer]:
     Raises:
         InputError: the file can't be read, or has another form.
     """
-    file = path / "records.json" if path.is_dir() else path
+    file = path / RECORDS if path.is_dir() else path
     if path.suffix in (".csv", ".tsv"):
         yield from _read_csv(path)
         return
