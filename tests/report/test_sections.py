@@ -76,7 +76,28 @@ AGREEMENT = [
     "added",
 ]
 FINDING = {"labels": 2, "requests": 1, "tools": {"lib.<i>old</i>": 2}}
+SHARE = {"count": 3, "n": 60, "share": 0.05, "low": 0.0171, "high": 0.1371}
+KAPPA = {"value": 0.712, "low": 0.6, "high": 0.8}
+PAIR = {
+    **{"graders": ["<b>ann</b>", "m"], "kinds": ["person", "model"]},
+    **{
+        "requests": 9,
+        "aside": 1,
+        "tools": 585,
+        "same": 560,
+        "kappa": KAPPA,
+        "needed": KAPPA,
+    },
+}
+HOLES = {
+    **{"requests": 50, "not_graded": 0, "pooled": 900, "unseen": 70, "tau": 0.667},
+    **dict.fromkeys(("relevant", "missing", "incomplete"), SHARE),
+    "retrievers": {"bm25": {"before": 0.5, "after": 0.4}},
+    **{"order_changes": True, "tools": []},
+}
 FOUND = {
+    "kappa": {"method": "by bootstrap", "pairs": [PAIR], "fleiss": None},
+    "holes": HOLES,
     "engine": "openai",
     "model": "<b>grader</b>",
     "candidates": {"requests": 6, "mean": 4.25},
@@ -111,6 +132,9 @@ def test_the_page_tells_how_first_labels_and_grades_agree(run):
         "first lib.part.tool0 lib.part.tool1",
         "verified lib.part.tool3 or lib.part.tool0",
         "set aside: It has <u>two</u> readings.",
+        "<b>ann</b> and m95850.71 (0.60 to 0.80)",
+        "Hole check of 50 test requests: 5.0 % (1.7 to 13.7) of the relevant tools",
+        "order of the retrievers changes (Kendall's tau 0.67)",
     ):
         assert part in section
 

@@ -1,11 +1,15 @@
 """The verification of a run: a stage of its own, and what other stages and commands make of it."""
 
+import json
+from collections import Counter
+
 import pytest
 
 from tests.requests.verify.test_verify import shown
+from tests.servers.batch import answer_file
 from tests.servers.chat import Answer, ChatServer
 from tests.world import good, write_recipe
-from toolbank.bank.bank import Bank
+from toolbank.bank.bank import Bank, read_labels
 from toolbank.commands.show import show_one
 from toolbank.evaluation.figures import read_figures
 from toolbank.run.plan import describe_plan
@@ -104,3 +108,83 @@ def test_what_it_will_take_is_planned(recipe, folder):
     assert "20: one a query, with up to 3 tools in its prompt" in said
     assert "0 to 20 in a second round, with up to 10 further tools" in said
     assert "a second round about" in said
+
+
+PANEL = "verify.graders=[{model: one}, {model: two}, {model: three}]"
+
+
+def test_graders_a_sample_and_the_hole_check_are_planned(recipe, server, tmp_path):
+    more = "verify.sample=10", "verify.holes=3", "verify.second_round=0"
+    said = " ".join(describe_plan(recipe(*more, PANEL), tmp_path / "out").split())
+    for name in ("one", "two"):
+        assert f"Verification: the labels of 10 queries, by {name} at " in said
+    assert "those of 10 queries on which two graders disagree, by three at " in said
+    assert said.count("calls 10: one a query") == 2
+    assert "calls 0 to 10: one a query" in said
+    assert said.count("0 to 3 in the hole check") == 1
+
+
+def test_a_budget_and_the_price_count_all_graders(recipe, server, tmp_path):
+    prices = (
+        "verify.graders=[{model: one, price: {input: 1000, output: 1000}},"
+        " {model: two, price: {input: 1000, output: 1000}}]"
+    )
+    settings = prices, "verify.second_round=0", "verify.budget.calls=30"
+    result = run_recipe(recipe(*settings), tmp_path / "out", until="verify")
+    assert result.lacks
+    found = read_json(tmp_path / "out" / "verify.json")
+    calls = found["calls"]["verify"]
+    assert calls["replies"] == 30
+    assert calls["dollars"] > 0
+    assert [one["requests"] for one in found["panel"]] == [20, 10]
+
+
+def test_the_replies_that_have_come_are_used_and_the_next_run_adds_the_rest(
+    recipe, folder
+):
+    out = folder / "batched"
+    by_batch = "verify={engine: batch, model: m, candidates: 3, second_round: 0}"
+    batch = recipe(by_batch)
+    assert run_recipe(batch, out, until="verify").waiting
+    assert not (out / "verify.json").exists()
+    [file] = (out / "batch").glob("round-001-*.jsonl")
+    answers = answer_file(file.read_text(), grader).splitlines(keepends=True)
+    file.with_name("some.jsonl").write_text("".join(answers[:15]))
+    waiting = run_recipe(batch, out, until="verify")
+    graded = {label.query for label in read_labels(out / "bank" / "labels.parquet")}
+    assert len(graded) == 15
+    assert read_json(out / "verify.json")["verified"]["count"] == 15
+    assert waiting.waiting
+    assert "verify" in waiting.todo
+    for path in (out / "batch").glob("round-002-*.jsonl"):
+        answer = answer_file(path.read_text(), grader)
+        path.with_name("rest.jsonl").write_text(answer)
+    done = run_recipe(batch, out, until="verify")
+    assert not done.waiting
+    assert "verify" not in done.todo
+    assert read_json(out / "verify.json")["verified"]["count"] == 20
+
+
+def test_the_batches_of_two_graders_go_out_in_one_round(recipe, folder):
+    out = folder / "two-batches"
+    by_batch = (
+        "verify={engine: batch, candidates: 3, second_round: 0,"
+        " graders: [{model: one}, {model: two}]}"
+    )
+    batch = recipe(by_batch)
+    result = run_recipe(batch, out, until="verify")
+    files = list((out / "batch").glob("round-*.jsonl"))
+    assert all(str(file) in result.waiting for file in files)
+    bodies = [
+        json.loads(line)["body"]
+        for file in files
+        for line in file.read_text().splitlines()
+    ]
+    models = Counter(body["model"] for body in bodies)
+    assert models == {"one": 20, "two": 20}
+    assert f"waits for the replies to {out}" in describe_plan(batch, out)
+    for file in files:
+        answer = answer_file(file.read_text(), grader)
+        file.with_name(f"{file.stem}-replies.jsonl").write_text(answer)
+    assert not run_recipe(batch, out, until="verify").waiting
+    assert read_json(out / "verify.json")["disagreements"] == {"requests": 0, "of": 20}

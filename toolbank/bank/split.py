@@ -220,6 +220,35 @@ def split_queries(
         )
 
 
+STRATA = "split and number of tools (1, 2, 3, 4 or more)"
+_MANY = 4
+
+
+def find_stratum(query: Query) -> tuple[str, int]:
+    """Find the stratum of a query for samples: its split and its number of tools, at most 4."""
+    return query.split or "", min(len(query.tools), _MANY)
+
+
+def sample_queries(queries: Sequence[Query], n: int, seed: int) -> list[Query]:
+    """Draw n queries at random in proportion to the strata, in their order; all if there are fewer.
+
+    A larger sample of the same queries contains the smaller one.
+    """
+    strata: defaultdict[tuple[str, int], list[tuple[float, str]]] = defaultdict(list)
+    for query in queries:
+        lot = Random(f"{seed}:sample:{query.id}").random()
+        strata[find_stratum(query)].append((lot, query.id))
+    # The k-th of m has the place (k - offset) / m, so that each stratum comes in evenly.
+    places = [
+        ((k + offset) / len(drawn), lot, name)
+        for stratum, drawn in strata.items()
+        for offset in [Random(f"{seed}:sample:{stratum}").random()]
+        for k, (lot, name) in enumerate(sorted(drawn))
+    ]
+    chosen = {name for _, _, name in sorted(places)[:n]}
+    return [query for query in queries if query.id in chosen]
+
+
 def split_dataset(
     queries: Sequence[Query],
     config: SplitConfig,

@@ -112,6 +112,10 @@ _COMMANDS = {
         "Class the requests of a run, and find copies between splits and of other sets.",
         "profile runs/quickstart --against toolret --against requests.jsonl",
     ),
+    "review": (
+        "Export a sheet of requests for people to grade, or import their grades.",
+        "review export runs/quickstart --sample 100 --blind --out ann.csv; then toolbank review import runs/quickstart ann.csv",
+    ),
     "train": ("Fit the retrievers of a run on its bank.", "train runs/quickstart"),
     "evaluate": (
         "Evaluate the retrievers of a finished run.",

@@ -36,6 +36,7 @@ from toolbank.config.explain import read_checked
 from toolbank.llm.accounts import SearchCalls, add_up_calls
 from toolbank.llm.journal import Failure, Journal, JournalEntry
 from toolbank.llm.step import describe_ending
+from toolbank.report.sections import Verification
 from toolbank.requests.judge.judges import JudgeConfig
 from toolbank.requests.write.checks import Draft, read_draft
 from toolbank.requests.write.config import GenerateConfig
@@ -96,6 +97,19 @@ def show_searches(folder: RunFolder) -> str:
     return "\n".join(align(rows, right=range(1, 5)))
 
 
+def _show_agreement(folder: RunFolder) -> str:
+    """Describe how graders agree, and the hole check; "" without several graders.
+
+    Raises:
+        InputError: verify.json is damaged.
+    """
+    if not folder.verified.is_file():
+        return ""
+    found = read_checked(folder.verified, Verification)
+    return "\n".join(one_line(line, _LONGEST_LINE) for line in found.describe())
+
+
+_LONGEST_LINE = 400
 _REQUESTS = 10
 _LONGEST_NAME, _LONGEST_TEXT, _LONGEST_SIGNATURE = 200, 160, 1_000
 _NAMES = 10
@@ -299,7 +313,7 @@ def show_outcomes(path: Path) -> str:
         ToolbankError: the journal cannot be read.
     """
     folder = open_run(path)
-    after = (show_ask_outcomes(folder), show_searches(folder))
+    after = (show_ask_outcomes(folder), show_searches(folder), _show_agreement(folder))
     if load_recipe(str(folder.recipe)).recipe.dataset is not None:
         return "\n\n".join(filter(None, (show_splits(folder), *after)))
     found: dict[tuple[str, str], Tally] = defaultdict(lambda: Tally(_EXAMPLES))

@@ -14,6 +14,7 @@ from toolbank.llm.journal import Failure, Journal, JournalEntry
 from toolbank.requests.asks import AsksConfig
 from toolbank.requests.asks.write import describe_ask_ending
 from toolbank.requests.verify import VerifyConfig
+from toolbank.requests.verify.gradings import read_gradings
 from toolbank.run.folder import RunFolder
 from toolbank.system.files import read_json
 from toolbank.system.terminal import align, command, one_line
@@ -200,8 +201,20 @@ def show_verified(folder: RunFolder, query: Query) -> str:
     verified = group_labels(one for one in labels if one.query == query.id)
     if not (entries or failures or verified):
         return ""
-    ending = list(_describe(verified.get(query.id)))
+    ending = [*_list_grades(folder, query), *_describe(verified.get(query.id))]
     return format_attempt(f"labels of {query.id}", entries, failures, ending)
+
+
+def _list_grades(folder: RunFolder, query: Query) -> Iterator[str]:
+    """List the grades of each person and model, if several graded the request."""
+    of = [
+        one
+        for one in read_gradings(folder.grades)
+        if (one.query, one.text) == (query.id, query.query)
+    ]
+    for one in of if len(of) > 1 else ():
+        labels = (f"{label.grade} {label.tool}".strip() for label in one.labels)
+        yield one_line(f"the {one.kind} {one.source}: {', '.join(labels)}", _LONGEST)
 
 
 def _describe(verified: QueryLabels | None) -> Iterator[str]:

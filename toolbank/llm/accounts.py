@@ -41,9 +41,13 @@ def known_prices(config: EngineConfig) -> dict[str, Price]:
     Raises:
         InputError: the file is missing or has no valid prices; the message names line and key.
     """
-    if isinstance(config.price, Path):
-        return _read(config.price)
-    return {} if config.price is None else {config.model: config.price}
+    prices: dict[str, Price] = {}
+    for one in config.panel:
+        if isinstance(one.price, Path):
+            prices |= _read(one.price)
+        elif one.price is not None:
+            prices[one.model] = one.price
+    return prices
 
 
 def _read(path: Path) -> dict[str, Price]:

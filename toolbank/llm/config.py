@@ -185,6 +185,11 @@ class EngineConfig(Config):
         return copy
 
     @property
+    def panel(self) -> tuple[EngineConfig, ...]:
+        """The settings of all models that it calls."""
+        return (self,)
+
+    @property
     def most_in_flight(self) -> int:
         """The largest number of calls in flight."""
         return MOST_AUTO if self.concurrency == "auto" else self.concurrency

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query
 from toolbank.llm.accounts import SearchCalls, StepCalls, add_up_calls
+from toolbank.requests.verify.agreement import GraderAgreement, Share
+from toolbank.requests.verify.holes import HoleFigures
 
 if TYPE_CHECKING:
     import polars as pl
@@ -80,6 +82,15 @@ class Verification:
     graders: list[GraderFigures] = field(default_factory=list)
     people_and_models: FirstLabelAgreement | None = None
     unused: dict[str, int] = field(default_factory=dict)
+    rates: dict[str, Share] = field(default_factory=dict)
+    open: list[dict[str, Any]] = field(default_factory=list)
+    kappa: GraderAgreement | None = None
+    holes: HoleFigures | None = None
+
+    def describe(self) -> list[str]:
+        """Describe the agreement of graders and the hole check, a sentence each."""
+        found = list(self.kappa.describe()) if self.kappa else []
+        return [*found, *([self.holes.describe()] if self.holes else [])]
 
     def name_graders(self) -> list[str]:
         """Name the graders, such as "the model gpt-4.1"; else the engine."""

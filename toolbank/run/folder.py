@@ -101,6 +101,7 @@ class RunFolder:
     """The graded candidates, and the results of the checks."""
     dataset_labels = _PathInRun("bank/labels_of_dataset.parquet")
     """The labels of a dataset, if `verify` merges them with grades."""
+    candidates = _PathInRun("verify/candidates.parquet")
     grades = _PathInRun("verify/grades.parquet")
     """Every grade that people and models gave to requests, once there is one."""
     verified = _PathInRun("verify.json")

@@ -649,6 +649,9 @@ def _engines(
         for key, value in part:
             if isinstance(value, EngineConfig):
                 yield (*path, key), value
+        if isinstance(part, Recipe) and part.verify:
+            for at, grader in enumerate(part.verify.graders):
+                yield (*path, "verify", "graders", str(at)), grader
 
 
 def _find_item(target: Any, part: str, setting: str) -> int:

@@ -432,8 +432,9 @@ def _run_stage(stage: Stage, anew: bool) -> Outcome | None:
         raise InterruptedByUserError(
             f"stopped in stage {stage.name}. {str(error) or rest}"
         ) from error
-    if not outcome.waiting:
-        stage.stamp(depends, outcome.files, complete=not outcome.lacks)
+    if outcome.files or not outcome.waiting:
+        complete = not (outcome.lacks or outcome.waiting)
+        stage.stamp(depends, outcome.files, complete=complete)
     took = f"({time.monotonic() - begun:.1f} s)"
     print_message(f"{stage.name:<24} {outcome.message} {took}", indent=_MESSAGE_COLUMN)
     for problem in outcome.problems:

@@ -41,7 +41,7 @@ BANK = Bank(
 )
 
 
-def verify(server, folder, bank=BANK, tools_id="tools", **settings):
+def verify(server, folder, bank=BANK, tools_id="tools", earlier=None, **settings):
     url = getattr(server, "url", "http://127.0.0.1:9")
     engine = {"engine": "openai", "model": "m", "base_url": url}
     few = {"candidates": 6, "second_round": 0}
@@ -49,6 +49,7 @@ def verify(server, folder, bank=BANK, tools_id="tools", **settings):
     folder.mkdir(exist_ok=True)
     with Journal(folder / "journal.sqlite") as journal:
         place = {"folder": folder / "verify", "tools_id": tools_id, "journal": journal}
+        place["earlier"] = earlier
         return verify_bank(bank, config, domain="shop", seed=0, **place)
 
 

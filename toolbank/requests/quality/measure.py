@@ -34,7 +34,8 @@ from toolbank.requests.quality.texts import (
     words_of,
     words_of_name,
 )
-from toolbank.requests.verify.gradings import is_of_checks, measure_agreement
+from toolbank.requests.verify.agreement import measure_agreement
+from toolbank.requests.verify.gradings import is_of_checks
 from toolbank.requests.write.checks import TextChecker
 from toolbank.requests.write.near_duplicates import NearDuplicates
 

@@ -117,6 +117,24 @@ def _identify(row: Candidate) -> tuple[str, str, str]:
     return row.query, row.key, row.tool
 
 
+def read_candidates(path: Path) -> Iterator[Candidate]:
+    """Read a candidates.parquet, the present ones of a request first; none if there is no file.
+
+    Raises:
+        InputError: the file is damaged.
+    """
+    return read_hashed(path, Candidate, _ADVICE)
+
+
+def read_shown(path: Path) -> dict[tuple[str, str], list[str]]:
+    """Read the tools of the first call by request and key; none if there is no file."""
+    shown: dict[tuple[str, str], list[str]] = {}
+    for row in read_candidates(path):
+        if row.round < _FURTHER:
+            shown.setdefault((row.query, row.key), []).append(row.tool)
+    return shown
+
+
 def read_hashed(path: Path, kind: type[_R], advice: str) -> Iterator[_R]:
     """Read the records of a file that `write_hashed` wrote; none if there is no file.
 

@@ -26,6 +26,7 @@ from toolbank.llm.step import (
     FollowUp,
     SampleCalls,
     Step,
+    StepAnswer,
     StepResult,
     StepRun,
     StepSample,
@@ -125,7 +126,7 @@ def sample_grades(
 
     first = ask(config.candidates, again=False)
     calls = [SampleCalls("verify", first, [{**answer, **free}], "first round")]
-    if config.second_round:
+    if config.second_round or config.holes:
         second = ask(config.second_round + 5, again=True)
         calls.append(SampleCalls(REGRADE, second, [answer], "second round"))
     return StepSample(queries, tuple(calls))
@@ -171,8 +172,9 @@ class GradeStep(Step[GradedRequest, Grades]):
 
     The first reply may bring further tools: those of its free answers, and neighbours of the tools
     that it needs. They are graded in a second call, with the tools that the first reply named, and
-    its reply counts. An engine with its own `queries` grades only these, in one call, and may name
-    any tool of the bank.
+    its reply counts; until it has come, the first one does. `again`: the only call is like a second
+    one. An engine with its own `queries` grades only these, in one call, and may name any tool of the
+    bank.
 
     Raises:
         InputError: the prompt isn't there.
@@ -190,6 +192,8 @@ class GradeStep(Step[GradedRequest, Grades]):
         further: FurtherTools | None,
         engine: Engine,
         by: GraderKind,
+        *,
+        again: bool = False,
     ) -> None:
         brought: Collection[str] | None = getattr(engine, "queries", None)
         self._queries = [
@@ -203,6 +207,7 @@ class GradeStep(Step[GradedRequest, Grades]):
         self._prompts = VerifyPrompts(bank, domain, seed)
         self._candidates = candidates
         self._further = further
+        self._again = again
         self._most_further = config.second_round
         self._first: dict[int, GradedRequest] = {}
         self.most_calls = 2 if further else 1
@@ -210,7 +215,7 @@ class GradeStep(Step[GradedRequest, Grades]):
     def request(self, number: int) -> ChatRequest:
         """Make the request that grades a request."""
         query = self._queries[number]
-        return self._prompts.ask(query, self._shown(query))
+        return self._prompts.ask(query, self._shown(query), again=self._again)
 
     def read(
         self, number: int, reply: ChatReply
@@ -240,7 +245,8 @@ class GradeStep(Step[GradedRequest, Grades]):
         graded: list[GradedRequest] = []
         further: list[Candidate] = []
         lost: list[dict[str, str]] = []
-        for number, answer in sorted(self.answers.items()):
+        begun = {number: StepAnswer(one) for number, one in self._first.items()}
+        for number, answer in sorted({**begun, **self.answers}.items()):
             query, value = self._queries[number], answer.value
             if answer.failure and number in self._first:
                 value = replace(self._first[number], lost=answer.failure.reason)

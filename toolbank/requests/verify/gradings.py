@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
+from functools import partial
+from itertools import chain, groupby
 from pathlib import Path
 from typing import Any, get_args
 
-from toolbank.bank.bank import Bank, GraderKind, Label, group_labels, read_labels
+from toolbank.bank.bank import Bank, GraderKind, Label, read_labels
 from toolbank.llm.accounts import model_of
 from toolbank.llm.chat import (
     ChatReply,
@@ -26,6 +27,9 @@ from toolbank.system.files import read_json
 from toolbank.system.terminal import one_line
 
 Graded = Mapping[str, Sequence[Label]]
+
+NO_GRADE = "no"
+"""The grade of a tool that is neither needed nor an alternative."""
 
 _BY_CHECKS: Any = {"kind": "check", "source": "rules"}
 
@@ -80,6 +84,11 @@ def _replace(
             yield label.model_copy(update=_BY_CHECKS)
 
 
+def read_tools(labels: Iterable[Label]) -> dict[str, str]:
+    """Read the grades of a request by tool; a tool that is missing has none."""
+    return {label.tool: label.grade for label in labels if label.tool}
+
+
 def is_of_checks(labels: Sequence[Label]) -> bool:
     """Return whether the labels of a request are from checks, not from a person or model."""
     if labels[0].kind:
@@ -97,56 +106,6 @@ def find_set_aside(labels: Sequence[Label]) -> list[str]:
     """Find the checks that excluded requests in merged labels."""
     aside = (one for one in labels if one.grade == "aside" and is_of_checks([one]))
     return sorted({one.reason.partition(":")[0] for one in aside})
-
-
-def measure_agreement(bank: Bank, graded: Graded) -> dict[str, Any]:
-    """Measure the agreement of grades with the first labels of the graded requests.
-
-    Keys: `requests`, of these `aside` (excluded) and `same` (exactly the first labels are needed);
-    of the first labels of the others `labels`, `confirmed` (needed), `alternative` and `refuted`;
-    `added`, needed tools that were no label; `precision` and `recall` of the first labels against
-    the needed tools, None without any.
-    """
-    firsts = {q.id: own_labels(bank, q) for q in bank.queries if q.id in graded}
-    return _compare(firsts, graded)
-
-
-def compare_graders(graded: Graded, others: Graded) -> dict[str, Any]:
-    """Measure the agreement of two graders on the requests that both graded.
-
-    Keys are those of `measure_agreement`; the needed tools of `graded` count as first labels.
-    """
-    verified = group_labels(label for labels in graded.values() for label in labels)
-    both = {
-        query: tuple(one.needed) for query, one in verified.items() if query in others
-    }
-    return _compare(both, others)
-
-
-def _compare(firsts: Mapping[str, Sequence[str]], graded: Graded) -> dict[str, Any]:
-    verified = group_labels(label for labels in graded.values() for label in labels)
-    n: Counter[str] = Counter()
-    for query, labelled in firsts.items():
-        n["requests"] += 1
-        found = verified[query]
-        if found.aside:
-            n["aside"] += 1
-            continue
-        first, needed = set(labelled), set(found.needed)
-        others = first.intersection(found.all_alternatives)
-        n["same"] += first == needed
-        n["labels"] += len(first)
-        n["confirmed"] += len(first & needed)
-        n["alternative"] += len(others)
-        n["refuted"] += len(first - needed - others)
-        n["added"] += len(needed - first)
-    keys = ("requests", "aside", "same", "labels", "confirmed", "alternative")
-    needed_in_all = n["confirmed"] + n["added"]
-    return {
-        **{key: n[key] for key in (*keys, "refuted", "added")},
-        "precision": n["confirmed"] / n["labels"] if n["labels"] else None,
-        "recall": n["confirmed"] / needed_in_all if needed_in_all else None,
-    }
 
 
 _EXCERPT = 100
@@ -265,6 +224,11 @@ class Grading:
         return _RANKS[self.kind], self.given
 
     @property
+    def aside(self) -> bool:
+        """Whether the request is set aside."""
+        return any(label.grade == "aside" for label in self.labels)
+
+    @property
     def tools(self) -> Iterator[str]:
         """The tools that the labels name."""
         for label in self.labels:
@@ -283,12 +247,15 @@ class Grading:
 
 @dataclass(frozen=True)
 class EffectiveGradings:
-    """The labels of the grading that counts for each request, by its id.
+    """The labels that count for each request, by its id.
 
-    `unused` counts the stored gradings that do not apply to the bank, by reason.
+    `open` lists the grades on which the graders of a kind have no majority: `query`, `tool` ("" for
+    the whole request), `kind`, and `votes`, the grade by source. `unused` counts the stored gradings
+    that do not apply to the bank, by reason.
     """
 
     of: Mapping[str, tuple[Label, ...]]
+    open: Sequence[dict[str, Any]]
     unused: Mapping[str, int]
 
 
@@ -331,13 +298,46 @@ def add_gradings(stored: Iterable[Grading], new: Iterable[Grading]) -> list[Grad
     )
 
 
-def choose_gradings(bank: Bank, gradings: Iterable[Grading]) -> EffectiveGradings:
-    """Choose a grading for each request: people over models over checks, then the latest.
+def choose_gradings(
+    bank: Bank, gradings: Iterable[Grading], panel: Sequence[str] = ()
+) -> EffectiveGradings:
+    """Choose the labels of each request: people over models over checks.
 
+    Of several people, the last grading of each counts, and their majority decides; where they have
+    none, the model's grade stays, or else the first labels. Of models, those of `panel` decide in the
+    same way, and where they have no majority the first of them; without them the latest model does.
     A grading applies if the bank has the request with the same text, and all its tools.
     """
+    applying, unused = _find_applying(bank, gradings)
+    firsts = {query.id: own_labels(bank, query) for query in bank.queries}
+    of: dict[str, tuple[Label, ...]] = {}
+    open_rows: list[dict[str, Any]] = []
+    for query, found in applying.items():
+        by_kind: dict[GraderKind, list[Grading]] = {}
+        for one in _last_of_each(found):
+            by_kind.setdefault(one.kind, []).append(one)
+        labels = None
+        for kind in sorted(by_kind, key=_RANKS.__getitem__):
+            votes = by_kind[kind]
+            if kind == "model":
+                asked = [one for name in panel for one in votes if one.source == name]
+                votes = asked or votes[-1:]
+                labels = votes[0].labels
+            elif kind != "person":
+                votes = votes[-1:]
+            labels, rows = _decide(votes, labels, query, firsts[query])
+            open_rows += rows
+        if labels is not None:
+            of[query] = labels
+    return EffectiveGradings(of, open_rows, dict(sorted(unused.items())))
+
+
+def _find_applying(
+    bank: Bank, gradings: Iterable[Grading]
+) -> tuple[dict[str, list[Grading]], Counter[str]]:
+    """Find the gradings that apply to the bank by request, and count the others by reason."""
     texts = {query.id: query.query for query in bank.queries}
-    chosen: dict[str, Grading] = {}
+    applying: dict[str, list[Grading]] = {}
     unused: Counter[str] = Counter()
     for one in gradings:
         if one.query not in texts:
@@ -347,23 +347,92 @@ def choose_gradings(bank: Bank, gradings: Iterable[Grading]) -> EffectiveGrading
         elif not {*one.tools} <= bank.index.keys():
             unused["a tool is gone"] += 1
         else:
-            rival = chosen.get(one.query)
-            if rival is None or one.rank > rival.rank:
-                chosen[one.query] = one
-    labels = {query: one.labels for query, one in chosen.items()}
-    return EffectiveGradings(labels, dict(sorted(unused.items())))
+            applying.setdefault(one.query, []).append(one)
+    return applying, unused
+
+
+def _last_of_each(found: Iterable[Grading]) -> list[Grading]:
+    """The last grading of each source, the latest at the end."""
+    last: dict[tuple[str, str], Grading] = {}
+    for one in sorted(found, key=lambda one: one.rank):
+        last[one.kind, one.source] = one
+    return sorted(last.values(), key=lambda one: one.rank)
+
+
+def _decide(
+    votes: Sequence[Grading],
+    before: tuple[Label, ...] | None,
+    query: str,
+    first: Sequence[str],
+) -> tuple[tuple[Label, ...] | None, list[dict[str, Any]]]:
+    """Decide the labels of a request by majority, and list what is open.
+
+    `before` are the labels that stay where there is no majority, or else the `first` ones.
+    """
+    graders = [one for one in votes if not one.aside]
+    if len(votes) == 1 or not graders:
+        return votes[0].labels, []
+    make = partial(_open_row, query, votes)
+    if 2 * len(graders) < len(votes):
+        return next(one for one in votes if one.aside).labels, []
+    if 2 * len(graders) == len(votes):
+        return before, [make("")]
+    base = before or tuple(Label(query=query, tool=t, grade="needed") for t in first)
+    stays = {label.tool: label for label in base}
+    chosen: list[Label] = []
+    open_tools: list[str] = []
+    given = [{label.tool: label for label in one.labels} for one in graders]
+    for tool in dict.fromkeys(chain(*given)):
+        grades = Counter(one[tool].grade if tool in one else NO_GRADE for one in given)
+        grade, n = grades.most_common(1)[0]
+        if 2 * n <= len(graders):
+            open_tools.append(tool)
+            chosen += [stays[tool]] if tool in stays else []
+        elif grade != NO_GRADE:
+            chosen += [
+                one[tool] for one in given if tool in one and one[tool].grade == grade
+            ]
+    needed: dict[str, Label] = {}
+    for one in chosen:
+        if one.grade == "needed":
+            needed.setdefault(one.tool, one)
+    if not needed:
+        # Each needs a tool of its own, which the others refuse.
+        return before, [make("")]
+    others = [
+        one for one in chosen if one.stands_for in needed and one.tool not in needed
+    ]
+    times = Counter((one.tool, one.stands_for) for one in others)
+    alternatives: dict[str, Label] = {}
+    for one in sorted(others, key=lambda one: -times[one.tool, one.stands_for]):
+        alternatives.setdefault(one.tool, one)
+    lost = [one.tool for one in chosen if one.tool not in {**needed, **alternatives}]
+    open_rows = [make(tool) for tool in dict.fromkeys([*open_tools, *lost])]
+    return (*needed.values(), *alternatives.values()), open_rows
+
+
+def _open_row(query: str, votes: Sequence[Grading], tool: str) -> dict[str, Any]:
+    said = {
+        one.source: "aside"
+        if one.aside
+        else read_tools(one.labels).get(tool, NO_GRADE)
+        if tool
+        else ", ".join(label.tool for label in one.labels if label.grade == "needed")
+        for one in votes
+    }
+    return {"query": query, "tool": tool, "kind": votes[0].kind, "votes": said}
 
 
 def last_of_sources(
     bank: Bank, gradings: Sequence[Grading]
-) -> dict[tuple[GraderKind, str], Graded]:
-    """Find by kind and source the last labels of each request that apply, people first."""
-    sources = {(one.kind, one.source) for one in gradings}
-    found: dict[tuple[GraderKind, str], Graded] = {}
-    for kind, source in sorted(sources, key=lambda one: (-_RANKS[one[0]], one[1])):
-        own = [one for one in gradings if (one.kind, one.source) == (kind, source)]
-        found[kind, source] = choose_gradings(bank, own).of
-    return found
+) -> dict[tuple[GraderKind, str], dict[str, Grading]]:
+    """Find by kind and source the last grading of each request that applies, people first."""
+    applying, _ = _find_applying(bank, gradings)
+    found: dict[tuple[GraderKind, str], dict[str, Grading]] = {}
+    for query, ones in applying.items():
+        for one in _last_of_each(ones):
+            found.setdefault((one.kind, one.source), {})[query] = one
+    return dict(sorted(found.items(), key=lambda row: (-_RANKS[row[0][0]], row[0][1])))
 
 
 def read_gradings(path: Path) -> list[Grading]:

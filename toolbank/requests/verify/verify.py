@@ -4,46 +4,57 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cache, partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from toolbank.bank.bank import Bank, GraderKind, Label
+from toolbank.bank.bank import Bank, Label
 from toolbank.bank.files import read_records, write_records
 from toolbank.llm.engines import find_model
-from toolbank.llm.engines.kind import EngineContext, release_engines
+from toolbank.llm.engines.kind import release_engines
 from toolbank.llm.journal import Journal
-from toolbank.llm.step import StepResult, run_step
+from toolbank.llm.step import StepResult
 from toolbank.requests.engines import read_grades_file
 from toolbank.requests.verify import CHECKS_ALONE, VerifyConfig
+from toolbank.requests.verify.agreement import (
+    GraderAgreement,
+    compare_all,
+    compare_graders,
+    measure_agreement,
+    measure_share,
+)
 from toolbank.requests.verify.candidates import (
     Candidate,
     Finding,
     add_further,
     check_labels,
     pool_candidates,
+    read_shown,
     select_findings,
 )
 from toolbank.requests.verify.directions import Directions
 from toolbank.requests.verify.further import FurtherTools
-from toolbank.requests.verify.grade_step import Grades, GradeStep
+from toolbank.requests.verify.grade_step import Grades
 from toolbank.requests.verify.gradings import (
     GRADES,
+    EffectiveGradings,
     Grading,
     add_gradings,
     choose_gradings,
-    compare_graders,
     fold_labels,
     grade_by_dataset,
     is_of_checks,
     last_of_sources,
-    measure_agreement,
     read_gradings,
     write_gradings,
 )
+from toolbank.requests.verify.holes import HoleCheck, HoleFigures
+from toolbank.requests.verify.panel import Panel
 from toolbank.system.numbers import count
+
+_OF_MODELS = ("panel", "sample", "disagreements", "holes")
 
 CANDIDATES, FINDINGS = "candidates.parquet", "findings.parquet"
 
@@ -93,7 +104,7 @@ def verify_bank(
     given = grade_by_dataset(bank.labels, bank)
     bank = replace(bank, labels=())
     stored = read_gradings(folder / GRADES)
-    kind = find_model(config) if config else None
+    kind = find_model(config.by_grader()[0]) if config else None
     if config and kind and kind.plays_back and config.replies:
         read_grades_file(config.replies, bank.tools, {q.id for q in bank.queries})
     graded, findings = StepResult(Grades(), ""), list[Finding]()
@@ -103,6 +114,7 @@ def verify_bank(
     has_findings = bool(before) and (folder / FINDINGS).is_file()
     if has_findings:
         findings = select_findings(bank, read_records(folder / FINDINGS, Finding))
+    asking: Panel | None = None
     if config is not None:
         graded_keys = {one.candidates for one in stored}
         path = folder / CANDIDATES
@@ -112,25 +124,39 @@ def verify_bank(
         )
         findings = list(check_labels(bank, pooled))
         if kind is not None:
-            context = EngineContext(bank.tools, seed, journal.path.parent)
-            by: GraderKind = config.grader if kind.plays_back else "model"
             further = None
             if config.second_round and not kind.plays_back:
                 further = FurtherTools(make_directions())
-            make_step = partial(
-                GradeStep, bank, pooled, config, domain, seed, further, by=by
-            )
-            graded = run_step(config, journal, context, make_step)
-    if not graded.waiting:
+            asking = Panel(bank, config, domain, seed, journal, pooled, further)
+            graded = asking.grade()
+    if graded.value.gradings or not graded.waiting:
         stored = add_gradings(stored, graded.value.gradings)
         if graded.value.gradings:
             add_further(folder / CANDIDATES, graded.value.further)
             write_gradings(folder / GRADES, stored)
         if not has_findings:
             write_records(folder / FINDINGS, Finding, findings)
-    chosen = choose_gradings(bank, [*given, *stored])
+    # What models have said before stays where no model is asked.
+    is_asked = kind is not None and not kind.plays_back
+    kept = (
+        {}
+        if is_asked
+        else {k: v for k, v in (earlier or {}).items() if k in _OF_MODELS}
+    )
+    graders = graded.value.content.get("panel") or kept.get("panel", ())
+    panel = [one["model"] for one in graders]
+    chosen = choose_gradings(bank, [*given, *stored], panel)
     labels = tuple(fold_labels(bank, chosen.of, findings, set_aside))
     shown = [*chain.from_iterable(pooled.values()), *graded.value.further]
+    holes: StepResult[HoleFigures | None] = StepResult(None, "")
+    compared = _compare_graders(bank, [*given, *stored], folder / CANDIDATES, seed)
+    if asking and is_asked and asking.config.holes and not graded.waiting:
+        seen = {one.query: set[str]() for one in graded.value.gradings}
+        for row in shown:
+            if row.query in seen:
+                seen[row.query].add(row.tool)
+        check = HoleCheck(bank, labels, seen, asking.config.holes, seed)
+        holes = asking.grade_holes(check)
     content = {
         "engine": config.engine if config else CHECKS_ALONE,
         "candidates": before.get("candidates")
@@ -141,24 +167,32 @@ def verify_bank(
         "directions": before.get("directions") or _count_directions(shown, labels),
         "set_aside": list(set_aside),
         "findings": _describe_findings(findings),
+        **kept,
         **graded.value.content,
-        **_describe_graders(bank, chosen.of, [*given, *stored]),
+        **_describe_graders(bank, chosen, [*given, *stored]),
+        **({"kappa": asdict(compared)} if compared else {}),
+        **({"holes": asdict(holes.value)} if holes.value else {}),
         "unused": dict(chosen.unused),
         "counts": _count(labels),
     }
-    said = (_summarise(content) if not graded.waiting else "", graded.message)
+    waiting = graded.waiting or holes.waiting
+    summary = _summarise(content) if labels or not waiting else ""
+    said = (summary, graded.message, holes.message and f"hole check: {holes.message}")
     return StepResult(
         LabelVerification(labels, content),
         "; ".join(filter(None, said)),
-        graded.lacks,
+        "; ".join(filter(None, (graded.lacks, holes.lacks))),
         (
             *graded.problems,
+            *holes.problems,
             *_list_second_rounds(content),
             *_list_graders(content),
+            *(compared.describe() if compared else ()),
+            *([holes.value.describe()] if holes.value else ()),
             *_list_findings(content["findings"]),
         ),
-        waiting=graded.waiting,
-        ended_early=graded.ended_early,
+        waiting=waiting,
+        ended_early=graded.ended_early or holes.ended_early,
     )
 
 
@@ -181,35 +215,57 @@ def _count_directions(
 
 
 def _describe_graders(
-    bank: Bank, merged: Mapping[str, Sequence[Label]], gradings: Sequence[Grading]
+    bank: Bank, chosen: EffectiveGradings, gradings: Sequence[Grading]
 ) -> dict[str, Any]:
     """The agreement of merged grades, and of each source, with first labels and each other."""
     by_hand = {
-        query: labels for query, labels in merged.items() if not is_of_checks(labels)
+        query: labels for query, labels in chosen.of.items() if not is_of_checks(labels)
     }
     if not by_hand:
         return {}
-    rows = [
-        {
-            "kind": kind,
-            "source": source,
-            "requests": len(of),
-            "used": sum(merged[query] == labels for query, labels in of.items()),
-            "agreement": measure_agreement(bank, of),
-        }
-        for (kind, source), of in last_of_sources(bank, gradings).items()
-        if kind != "check" and of
-    ]
+    rows = []
+    for (kind, source), of in last_of_sources(bank, gradings).items():
+        given = {query: one.labels for query, one in of.items()}
+        counts = [
+            not {*chosen.of.get(q, ())}.isdisjoint(own) for q, own in given.items()
+        ]
+        row = {"kind": kind, "source": source, "requests": len(of), "used": sum(counts)}
+        rows.append({**row, "agreement": measure_agreement(bank, given)})
     people, models = (
         choose_gradings(bank, [one for one in gradings if one.kind == kind]).of
         for kind in ("person", "model")
     )
     both = compare_graders(models, people)
-    return {
-        "agreement": measure_agreement(bank, by_hand),
-        "graders": rows,
-        **({"people_and_models": both} if both["requests"] else {}),
+    agreed = measure_agreement(bank, by_hand)
+    needed = agreed["confirmed"] + agreed["added"]
+    share = len(by_hand) / len(bank.queries)
+    rates = {
+        "requests_set_aside": (agreed["aside"], len(by_hand)),
+        "requests_unchanged": (agreed["same"], len(by_hand) - agreed["aside"]),
+        "first_labels_needed": (agreed["confirmed"], agreed["labels"]),
+        "needed_tools_labelled": (agreed["confirmed"], needed),
     }
+    return {
+        "agreement": agreed,
+        "graders": [row for row in rows if row["kind"] != "check"],
+        **({"people_and_models": both} if both["requests"] else {}),
+        "verified": {"count": len(by_hand), "n": len(bank.queries), "share": share},
+        "rates": {key: asdict(measure_share(*of)) for key, of in rates.items()},
+        "open": list(chosen.open),
+    }
+
+
+def _compare_graders(
+    bank: Bank, gradings: Sequence[Grading], candidates: Path, seed: int
+) -> GraderAgreement | None:
+    sources = {
+        key: of
+        for key, of in last_of_sources(bank, gradings).items()
+        if key[0] != "check"
+    }
+    return (
+        compare_all(sources, read_shown(candidates), seed) if len(sources) > 1 else None
+    )
 
 
 def _list_second_rounds(content: Mapping[str, Any]) -> Iterator[str]:
@@ -238,6 +294,12 @@ def _list_graders(content: Mapping[str, Any]) -> Iterator[str]:
         yield (
             f"people and models graded the same {count(both['requests'], 'request')}: "
             f"{both['same']:,} with the same needed tools"
+        )
+    if open_rows := content.get("open"):
+        queries = {one["query"] for one in open_rows}
+        yield (
+            f"no majority for {count(len(open_rows), 'grade')} of {count(len(queries), 'request')}, "
+            f"such as {open_rows[0]['query']}; verify.json lists them under open"
         )
     if unused := content["unused"]:
         said = ", ".join(f"{why} {n:,}" for why, n in unused.items())

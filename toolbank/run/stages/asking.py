@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from toolbank.llm.accounts import describe_calls
-from toolbank.llm.engines import find_model
+from toolbank.llm.engines import find_engine, find_model
 from toolbank.llm.engines.batch.folder import Folder
 from toolbank.llm.journal import Journal
 from toolbank.requests.write.language import LANGUAGES
@@ -117,7 +117,7 @@ class AskingStage(Stage):
         with Journal(self.folder.journal) as journal:
             result = self.ask(journal)
             calls = describe_calls(journal.usage(), self.config)
-        if result.waiting:
+        if result.waiting and not self.is_usable(result):
             return Outcome(result.message, (), waiting=result.waiting)
         files, problems = self.write(result.value, calls)
         return Outcome(
@@ -125,8 +125,13 @@ class AskingStage(Stage):
             files,
             result.lacks,
             (*result.problems, *problems),
+            waiting=result.waiting,
             ended_early=result.ended_early,
         )
+
+    def is_usable(self, result: StepResult[Any]) -> bool:  # noqa: ARG002
+        """Whether a result that waits for further replies is written as it is."""
+        return False
 
     def plan(self, outlook: Outlook) -> Iterator[str]:
         """What is asked of whom, in how many calls, and their tokens, cost and time."""
@@ -145,7 +150,7 @@ class AskingStage(Stage):
     def find_pending_file(self) -> Path | None:
         """Find a file of a batch that has no replies yet."""
         path = self.folder.path / "batch"
-        if self.engine is None or self.engine.fill is None or not path.is_dir():
+        if not path.is_dir() or not any(find_engine(one).fill for one in self.engines):
             return None
         batch = Folder(path, "")
         for _ in batch.read():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -30,6 +31,7 @@ from toolbank.system.numbers import count, span
 from toolbank.system.version import __version__
 
 if TYPE_CHECKING:
+    from toolbank.llm.config import EngineConfig
     from toolbank.llm.journal import Journal
     from toolbank.llm.step import StepResult, StepSample
     from toolbank.run.folder import RunFolder
@@ -81,8 +83,6 @@ class VerifyStage(AskingStage):
 
     def ask(self, journal: Journal) -> StepResult[LabelVerification]:
         """Get grades, and merge all."""
-        from dataclasses import replace
-
         folder = self.folder
         return verify_bank(
             replace(Bank.load(folder.bank), labels=read_labels(folder.dataset_labels)),
@@ -95,23 +95,44 @@ class VerifyStage(AskingStage):
             earlier=read_verified(folder),
         )
 
+    def is_usable(self, result: StepResult[Any]) -> bool:
+        """Labels are written from the replies that have come."""
+        return bool(result.value.content.get("graders"))
+
     def plan(self, outlook: Outlook) -> Iterator[str]:
-        """Nothing where stored grades are merged."""
-        if self.recipe.verify is not None:
+        """What each grader is asked; nothing where stored grades are merged."""
+        if self.recipe.verify is None:
+            return
+        graders = self.recipe.verify.by_grader()
+        if len(graders) == 1:
             yield from super().plan(outlook)
+            return
+        for number, grader in enumerate(graders):
+            # Only the first one does the hole check.
+            own = {"graders": (), **({"holes": 0} if number else {})}
+            one = grader.model_copy(update=own)
+            recipe = self.recipe.model_copy(update={"verify": one})
+            yield from replace(self, recipe=recipe).plan(outlook)
 
     def title(self, outlook: Outlook, by: str) -> str:
         """Whose labels, as far as a model grades them."""
         if not self.reads_assets:
             return f"Verification: by {by}"
-        if (queries := outlook.most_queries) is None:
+        if (queries := self._most_graded(outlook)) is None:
             return f"Verification: one call a query, by {by}"
         of = count(queries, "query", "queries")
+        if self.config.is_third:
+            return f"Verification: those of {of} on which two graders disagree, by {by}"
         return f"Verification: the labels of {of}, by {by}"
+
+    def _most_graded(self, outlook: Outlook) -> int | None:
+        """How many queries are graded at most; None where that is not known."""
+        queries, size = outlook.most_queries, self.config.sample
+        return queries if queries is None or size is None else min(queries, size)
 
     def sample(self, outlook: Outlook) -> StepSample | None:
         """Grades of drafts."""
-        if (queries := outlook.most_queries) is None:
+        if (queries := self._most_graded(outlook)) is None:
             return None
         recipe, tools = self.recipe, outlook.given.tools
         domain, seed = recipe.domain_name, recipe.seed
@@ -120,27 +141,42 @@ class VerifyStage(AskingStage):
     def count_calls(
         self, total: int, history: History
     ) -> Sequence[tuple[float, float]]:
-        """One a query, and as many second ones as up to now; or else between none and all."""
-        if not self.config.second_round:
-            return [(total, total)]
+        """One a query, and as many second ones as up to now; or else between none and all.
+
+        The hole check makes none to `holes` further ones, and a third grader is asked none to all.
+        """
+        fewest = 0 if self.config.is_third else total
         first, second = (history.usage.get(step) for step in VerifyConfig.call_steps)
-        if first is None or not first.replies:
-            return [(total, total), (0, total)]
-        again = total * (second.replies if second else 0) / first.replies
-        return [(total, total), (again, again)]
+        again = (0.0, float(total))
+        if not self.config.second_round:
+            again = (0.0, 0.0)
+        elif first is not None and first.replies:
+            share = (second.replies if second else 0) / first.replies
+            again = (fewest * share, total * share)
+        if not (self.config.second_round or self.config.holes):
+            return [(fewest, total)]
+        return [(fewest, total), (again[0], again[1] + min(self.config.holes, total))]
 
     def describe_calls(self, outlook: Outlook, forecast: Forecast) -> str:  # noqa: ARG002
         """How many calls, and how much is read in one."""
         first, *second = forecast.steps
         config = self.config
-        said = f"{first.most:,}: one a query, with up to {config.candidates} tools in its prompt"
+        number = span(f"{first.fewest:,}", f"{first.most:,}")
+        said = (
+            f"{number}: one a query, with up to {config.candidates} tools in its prompt"
+        )
         if not second:
             return said
         number = span(f"{second[0].fewest:,}", f"{second[0].most:,}")
-        return (
-            f"{said}; and {number} in a second round, with up to {config.second_round} further "
-            "tools: those that the model names freely, and neighbours of tools that it needs"
-        )
+        what = [
+            f"a second round, with up to {config.second_round} further tools: those that the model "
+            "names freely, and neighbors of tools that it needs"
+        ] * bool(config.second_round)
+        if config.holes:
+            what.append(
+                f"the hole check of up to {count(config.holes, 'test query', 'test queries')}"
+            )
+        return f"{said}; and {number} in {', and in '.join(what)}"
 
     def write(
         self, value: LabelVerification, calls: Mapping[str, Any]
@@ -182,12 +218,22 @@ class VerifyStage(AskingStage):
         return super().refresh() if self.recipe.verify else ()
 
     @property
+    def engines(self) -> tuple[EngineConfig, ...]:
+        """Those of all graders, unless rules replace them."""
+        return self.config.panel if self.engine else ()
+
+    def files(self) -> tuple[Path, ...]:
+        """The files of prices, and what the engine reads."""
+        prices = [one.price for one in self.config.panel if isinstance(one.price, Path)]
+        return *dict.fromkeys(prices), *self.engine_files
+
+    @property
     def config(self) -> VerifyConfig:
-        """The recipe's, with the copy of a file of grades in place of one that is gone.
+        """That of the first grader, with the copy of a file of grades in place of one that is gone.
 
         A run with the prompt of version 0.7.0 keeps that version's default, and one call a query.
         """
-        config = self.recipe.verify or VerifyConfig()
+        config = (self.recipe.verify or VerifyConfig()).by_grader()[0]
         if self._has_earlier_prompt(config):
             earlier = {"candidates": 20, "second_round": 0}
             if "candidates" in config.model_fields_set:

@@ -1,0 +1,180 @@
+"""Have one grader or several grade requests, and a third one those on which two disagree."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from toolbank.bank.bank import Bank
+from toolbank.bank.split import STRATA, find_stratum, sample_queries
+from toolbank.llm.engines import find_engine
+from toolbank.llm.engines.kind import EngineContext
+from toolbank.llm.step import StepResult, run_step
+from toolbank.requests.verify.grade_step import Grades, GradeStep
+from toolbank.requests.verify.gradings import read_tools
+
+if TYPE_CHECKING:
+    from toolbank.bank.records import Query
+    from toolbank.llm.journal import Journal
+    from toolbank.requests.verify import VerifyConfig
+    from toolbank.requests.verify.candidates import Candidate
+    from toolbank.requests.verify.further import FurtherTools
+    from toolbank.requests.verify.gradings import Grading
+    from toolbank.requests.verify.holes import HoleCheck, HoleFigures
+
+
+@dataclass(frozen=True)
+class Panel:
+    """The graders of a recipe, and what they need to grade requests of a bank.
+
+    `pooled` are the candidates of each request; without `further` there is no second round.
+    """
+
+    bank: Bank
+    config: VerifyConfig
+    domain: str
+    seed: int
+    journal: Journal
+    pooled: Mapping[str, Sequence[Candidate]]
+    further: FurtherTools | None
+
+    def grade(self) -> StepResult[Grades]:
+        """Grade all requests, or a sample of them.
+
+        The content has the keys of the first grader's; with several graders also `panel`, how many
+        requests each graded, and `disagreements`, how many of the requests that the first two graded
+        they graded differently; and `sample`, if there is one.
+
+        Raises:
+            InputError, ToolbankError: as of `run_step`.
+        """
+        queries, graders = self._choose(), self.config.by_grader()
+        results = [self._ask(one, queries) for one in graders if not one.is_third]
+        content: dict[str, Any] = {}
+        if len(graders) > 1:
+            both, differing = _compare([one.value.gradings for one in results])
+            content["disagreements"] = {"requests": len(differing), "of": both}
+            if not any(one.waiting for one in results):
+                rest = [query for query in queries if query.id in differing]
+                third = [self._ask(one, rest) for one in graders if one.is_third]
+                results += third if rest else []
+            content["panel"] = [
+                {
+                    "model": one.value.content["model"],
+                    "requests": len(one.value.gradings),
+                }
+                for one in results
+            ]
+        if len(queries) < len(self.bank.queries):
+            content["sample"] = _describe_sample(queries, self.bank.queries)
+        joined = _join(results)
+        value = replace(joined.value, content={**joined.value.content, **content})
+        return replace(joined, value=value)
+
+    def grade_holes(self, check: HoleCheck) -> StepResult[HoleFigures | None]:
+        """Have the first grader grade what nobody has seen, and sum up the hole check."""
+        queries, pooled = check.to_grade
+        asking = replace(self, pooled=pooled, further=None)
+        first = self.config.by_grader()[0]
+        graded = asking._ask(first, queries, again=True)
+        labels = {one.query: one.labels for one in graded.value.gradings}
+        return StepResult(
+            None if graded.waiting else check.measure(labels),
+            graded.message,
+            graded.lacks,
+            graded.problems,
+            waiting=graded.waiting,
+            ended_early=graded.ended_early,
+        )
+
+    def _choose(self) -> Sequence[Query]:
+        size = self.config.sample
+        if size is None or find_engine(self.config.by_grader()[0]).plays_back:
+            return self.bank.queries
+        return sample_queries(self.bank.queries, size, self.seed)
+
+    def _ask(
+        self, config: VerifyConfig, queries: Sequence[Query], *, again: bool = False
+    ) -> StepResult[Grades]:
+        kind = find_engine(config)
+        make_step = partial(
+            GradeStep,
+            replace(self.bank, queries=tuple(queries)),
+            self.pooled,
+            config,
+            self.domain,
+            self.seed,
+            None if kind.plays_back else self.further,
+            by=config.grader if kind.plays_back else "model",
+            again=again,
+        )
+        context = EngineContext(self.bank.tools, self.seed, self.journal.path.parent)
+        return run_step(config, self.journal, context, make_step)
+
+
+def _compare(graded: Sequence[Sequence[Grading]]) -> tuple[int, set[str]]:
+    """Count the requests that both graded, and find those that they graded differently."""
+    first, second = (
+        {one.query: read_tools(one.labels) for one in some} for some in graded
+    )
+    both = first.keys() & second.keys()
+    return len(both), {query for query in both if first[query] != second[query]}
+
+
+def _join(results: Sequence[StepResult[Grades]]) -> StepResult[Grades]:
+    """Join the results of several graders; without another one, it is the first."""
+    if len(results) == 1:
+        return results[0]
+    values = [one.value for one in results]
+    content = dict(values[0].content)
+    content["not_graded"] = [
+        {**row, "model": one.content["model"]}
+        for one in values
+        for row in one.content["not_graded"]
+    ]
+    message, lacks, problems = (
+        [
+            f"{one.value.content['model']}: {said}"
+            for one in results
+            for said in (
+                getattr(one, key) if key == "problems" else [getattr(one, key)]
+            )
+            if said
+        ]
+        for key in ("message", "lacks", "problems")
+    )
+    return StepResult(
+        Grades(
+            [grading for one in values for grading in one.gradings],
+            content,
+            [row for one in values for row in one.further],
+        ),
+        "; ".join(message),
+        "; ".join(lacks),
+        tuple(problems),
+        waiting="\n".join(dict.fromkeys(one.waiting for one in results if one.waiting)),
+        ended_early=next((one.ended_early for one in results if one.ended_early), None),
+    )
+
+
+def _describe_sample(
+    drawn: Sequence[Query], queries: Sequence[Query]
+) -> dict[str, Any]:
+    of, n = (Counter(map(find_stratum, some)) for some in (queries, drawn))
+    return {
+        "size": len(drawn),
+        "of": len(queries),
+        "by": STRATA,
+        "strata": [
+            {
+                "split": split,
+                "tools": tools,
+                "drawn": n[split, tools],
+                "of": of[split, tools],
+            }
+            for split, tools in sorted(of)
+        ],
+    }

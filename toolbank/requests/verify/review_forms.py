@@ -1,0 +1,249 @@
+"""Write and read the sheets on which people grade: CSV, and the forms of Argilla and Label Studio."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from toolbank.datasets.rows import read_rows
+from toolbank.system.errors import InputError
+from toolbank.system.files import (
+    atomic_path,
+    read_json,
+    read_text,
+    write_json,
+    write_text,
+)
+
+SheetForm = Literal["csv", "argilla", "label-studio"]
+
+JUDGEMENTS = ("needed", "alternative", "no", "aside")
+
+_ANSWERS = ("judgement", "alternative_for", "note")
+_SUBJECT = ("request_id", "request", "tool", "summary")
+_NOW = ("grade_now", "alternative_for_now")
+
+RECORDS = "records.json"
+"""The file of an Argilla folder that has the responses."""
+
+_FORMS = Path(__file__).parent / "forms"
+
+
+class SheetRow(NamedTuple):
+    """A tool of a request to judge, and its grade now ("" if that is hidden or unknown)."""
+
+    request_id: str
+    request: str
+    tool: str
+    summary: str
+    grade_now: str = ""
+    alternative_for_now: str = ""
+
+
+class SheetAnswer(NamedTuple):
+    """What a person says of a tool of a request; "" where nothing is said."""
+
+    place: str
+    person: str
+    request_id: str
+    request: str
+    tool: str
+    judgement: str
+    alternative_for: str
+    note: str
+
+
+def write_sheet(
+    path: Path, rows: Sequence[SheetRow], form: SheetForm, *, blind: bool, name: str
+) -> list[Path]:
+    """Write a sheet; returns its files. Nobody's judgements are overwritten.
+
+    csv: a table with a row per tool; blank judgements of a judged request mean `no`. argilla: a
+    folder that `argilla.Dataset.from_disk` reads. label-studio: a JSON list of tasks, and a labelling
+    configuration beside it. Without `blind`, they contain the grades now.
+
+    Raises:
+        InputError: there is such a file already.
+    """
+    config = path.with_suffix(".xml")
+    if taken := [
+        p
+        for p in (path, config)
+        if p.exists() and (p == path or form == "label-studio")
+    ]:
+        raise InputError(f"{taken[0]}: exists already. Give another --out.")
+    if form == "csv":
+        _write_csv(path, rows, blind=blind)
+        return [path]
+    if form == "label-studio":
+        write_json(path, [_make_task(row) for row in rows])
+        write_text(config, read_text(_FORMS / "label_studio.xml"))
+        return [path, config]
+    (path / ".argilla").mkdir(parents=True)
+    settings = read_text(_FORMS / "argilla.json")
+    write_text(path / ".argilla" / "settings.json", settings)
+    write_json(path / ".argilla" / "dataset.json", {"name": name})
+    write_json(path / RECORDS, [_make_record(row) for row in rows])
+    return [path]
+
+
+def read_sheet(path: Path) -> Iterator[SheetAnswer]:
+    """Read the judgements of a sheet in any form, also partly filled; blanks are read, too.
+
+    The person is that of the column `annotator` or of the form, or else the name of the file.
+
+    Raises:
+        InputError: the file can't be read, or has another form.
+    """
+    file = path / RECORDS if path.is_dir() else path
+    if path.suffix in (".csv", ".tsv"):
+        yield from _read_csv(path)
+        return
+    items = read_json(file)
+    if not isinstance(items, list) or not all(isinstance(one, dict) for one in items):
+        raise _other_form(file)
+    for number, item in enumerate(items, 1):
+        place = f"{file}, item {number}"
+        subject = item.get("fields", item.get("data"))
+        if not isinstance(subject, dict) or not all(
+            isinstance(subject.get(key), str)
+            for key in ("request_id", "request", "tool")
+        ):
+            raise _other_form(place)
+        read = _read_argilla if "fields" in item else _read_label_studio
+        for person, answers in read(item, path, place):
+            texts = (answers.get(key, "").strip() for key in _ANSWERS)
+            keys = (subject[key] for key in ("request_id", "request", "tool"))
+            yield SheetAnswer(place, person, *keys, *texts)
+
+
+def _other_form(place: object) -> InputError:
+    return InputError(
+        f"{place}: not a sheet of `toolbank review export`. Give its CSV file, the JSON export of "
+        "Label Studio, or the folder or JSON file that Argilla wrote."
+    )
+
+
+# A spreadsheet takes these cells for formulas; the quote before them makes them text.
+_FORMULA = re.compile(r"'*[=+\-@\t\r]")
+
+
+def _quote(cell: str) -> str:
+    return f"'{cell}" if _FORMULA.match(cell) else cell
+
+
+def _unquote(cell: str) -> str:
+    return cell[1:] if cell[:1] == "'" and _FORMULA.match(cell) else cell
+
+
+def _write_csv(path: Path, rows: Iterable[SheetRow], *, blind: bool) -> None:
+    names = (*_SUBJECT, *(() if blind else _NOW), *_ANSWERS, "annotator")
+    # Spreadsheets take a file for UTF-8 by its first bytes.
+    with (
+        atomic_path(path) as temporary,
+        temporary.open("w", encoding="utf-8-sig", newline="") as file,
+    ):
+        table = csv.DictWriter(file, names, restval="", extrasaction="ignore")
+        table.writeheader()
+        for row in rows:
+            table.writerow({key: _quote(cell) for key, cell in row._asdict().items()})
+
+
+def _read_csv(path: Path) -> Iterator[SheetAnswer]:
+    for place, row in read_rows(path):
+        if missing := [
+            key for key in ("request_id", "tool", *_ANSWERS) if key not in row
+        ]:
+            raise InputError(
+                f"{place}: no column {missing[0]!r}. Export the sheet again with `toolbank review "
+                "export`, and keep its columns."
+            )
+        cells = {key: _unquote(cell) for key, cell in row.items()}
+        answers = (cells[key].strip() for key in _ANSWERS)
+        person = cells.get("annotator", "").strip() or path.stem
+        yield SheetAnswer(
+            place,
+            person,
+            cells["request_id"],
+            cells.get("request", ""),
+            cells["tool"].strip(),
+            *answers,
+        )
+
+
+def _answers_now(row: SheetRow) -> dict[str, str]:
+    now = {"judgement": row.grade_now, "alternative_for": row.alternative_for_now}
+    return {key: value for key, value in now.items() if value}
+
+
+def _make_record(row: SheetRow) -> dict[str, Any]:
+    return {
+        "id": f"{row.request_id} {row.tool}",
+        "fields": {key: getattr(row, key) for key in _SUBJECT},
+        "metadata": {},
+        "suggestions": {
+            key: {"value": value, "score": None, "agent": "toolbank"}
+            for key, value in _answers_now(row).items()
+        },
+        "responses": {},
+        "vectors": {},
+    }
+
+
+def _read_argilla(
+    item: Mapping[str, Any], path: Path, place: str
+) -> Iterator[tuple[str, dict[str, str]]]:
+    said: defaultdict[str, dict[str, str]] = defaultdict(dict)
+    responses = item.get("responses") or {}
+    try:
+        for key in _ANSWERS:
+            for one in responses.get(key, ()):
+                said[str(one.get("user_id") or path.stem)][key] = str(
+                    one["value"] or ""
+                )
+    except (AttributeError, KeyError, TypeError) as error:
+        raise _other_form(place) from error
+    yield from said.items()
+
+
+def _make_task(row: SheetRow) -> dict[str, Any]:
+    now = _answers_now(row)
+    result = [
+        {
+            "from_name": key,
+            "to_name": "tool",
+            "type": "choices" if key == "judgement" else "textarea",
+            "value": {"choices" if key == "judgement" else "text": [value]},
+        }
+        for key, value in now.items()
+    ]
+    predictions = [{"model_version": "toolbank", "result": result}] if result else []
+    return {
+        "data": {key: getattr(row, key) for key in _SUBJECT},
+        "predictions": predictions,
+    }
+
+
+def _read_label_studio(
+    item: Mapping[str, Any], path: Path, place: str
+) -> Iterator[tuple[str, dict[str, str]]]:
+    try:
+        for annotation in item.get("annotations") or ():
+            if annotation.get("was_cancelled"):
+                continue
+            by = annotation.get("completed_by") or path.stem
+            if isinstance(by, dict):
+                by = by.get("email") or by.get("id") or path.stem
+            said = {}
+            for one in annotation["result"]:
+                value = one["value"].get("choices") or one["value"].get("text") or [""]
+                said[one["from_name"]] = (
+                    value if isinstance(value, str) else str(value[0])
+                )
+            yield f"user {by}" if isinstance(by, int) else str(by), said
+    except (AttributeError, KeyError, TypeError, IndexError) as error:
+        raise _other_form(place) from error
