@@ -159,6 +159,18 @@ def _describe_licences(evidence: Evidence) -> str:
     return "; ".join(evidence.story.licences)
 
 
+def _describe_kappa(evidence: Evidence) -> str:
+    verification = evidence.story.verification
+    kappa = verification.kappa if verification else None
+    return "; ".join(kappa.describe()) if kappa else ""
+
+
+def _describe_holes(evidence: Evidence) -> str:
+    verification = evidence.story.verification
+    holes = verification.holes if verification else None
+    return holes.describe() if holes else ""
+
+
 def _describe_copies(evidence: Evidence) -> str:
     found = evidence.story.copies
     pairs = [one for one in found.sets if one.against == "test"] if found else []
@@ -170,10 +182,6 @@ def _describe_classes(evidence: Evidence) -> str:
     return "; ".join(describe_classes(axis, profiles) for axis in AXES if profiles)
 
 
-def _is_not_measured(_: Evidence) -> str:
-    return ""
-
-
 FACTS: dict[str, Callable[[Evidence], str]] = {
     "Generator": _describe_generator,
     "Settings": _describe_settings,
@@ -183,8 +191,8 @@ FACTS: dict[str, Callable[[Evidence], str]] = {
     "Graders": _describe_graders,
     "Requests with merged labels": _describe_share,
     "First labels confirmed by grades": _describe_agreement,
-    "Agreement of two readers (Cohen's kappa)": _is_not_measured,
-    "Missing labels (hole check)": _is_not_measured,
+    "Agreement of two readers (Cohen's kappa)": _describe_kappa,
+    "Missing labels (hole check)": _describe_holes,
     "Copies and near-copies between train and test": _describe_copies,
     "Classes of the requests": _describe_classes,
     "Judge of the wording": _describe_judge,
