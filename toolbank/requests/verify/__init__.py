@@ -110,12 +110,13 @@ class VerifyConfig(EngineConfig):
         return self.graders or (self,)
 
     def by_grader(self) -> list[VerifyConfig]:
-        """Copy the settings for each grader; one copy without `graders`."""
+        """The settings for each grader: these, or a copy for each of `graders`."""
+        if not self.graders:
+            return [self]
+        keys = EngineConfig.model_fields
         copies = [
-            self.model_copy(
-                update={key: getattr(one, key) for key in EngineConfig.model_fields}
-            )
-            for one in self.panel
+            self.model_copy(update={key: getattr(one, key) for key in keys})
+            for one in self.graders
         ]
         for copy in copies[_PANEL:]:
             copy._is_third = True

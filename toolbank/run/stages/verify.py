@@ -40,6 +40,10 @@ if TYPE_CHECKING:
     from toolbank.run.recipe import Recipe
 
 
+# Earlier versions had no such keys; where they are not set, earlier results stay.
+_NEW_KEYS = ("second_round", "graders", "sample", "holes")
+
+
 class VerifyStage(AskingStage):
     """Grades requests, and merges all grades into bank/labels.parquet; verify.json sums up.
 
@@ -66,8 +70,9 @@ class VerifyStage(AskingStage):
         """Tools, requests and asks, the settings that shape grades, and the prompt."""
         config = shape(self.config) if self.recipe.verify else {}
         by = config.pop("grader", "")
-        if not config.get("second_round"):
-            config.pop("second_round", None)
+        for key in _NEW_KEYS:
+            if not config.get(key):
+                config.pop(key, None)
         own, path = self.folder.dataset_labels, self._grades_file
         return {
             "bank": bank_hashes(self.folder, self.recipe),
