@@ -67,6 +67,8 @@ class CopyCounts:
             "Jaccard": self.jaccard,
             "cosine": self.cosine,
         }
+        if not self.total:
+            return f"copies in {self.of}: none of {self.requests:,} of {self.against}"
         by = ", ".join(f"{name} {number:,}" for name, number in parts.items() if number)
         return (
             f"copies in {self.of}: {self.total:,} of {self.requests:,} ({by}) copy "
