@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -114,7 +115,7 @@ def shape(config: BaseModel) -> dict[str, Any]:
     """Return the settings that shape a result, as JSON.
 
     Skips fields of type `Transport` and paths at any depth: a file counts by its content,
-    wherever it is.
+    wherever it is. Of a class in a file, the name remains.
     """
     settings = config.model_dump(mode="json")
     return {
@@ -137,13 +138,27 @@ def _shape(value: Any, as_json: Any) -> Any:
             for entry, (key, entry_as_json) in entries
             if not isinstance(entry, Path)
         }
+    if isinstance(value, str) and is_in_file(value):
+        return value.rpartition(":")[2]
     return as_json
 
 
 def is_transport(config: BaseModel, name: str) -> bool:
     """Return whether a setting says how a result is obtained, not what it is."""
-    metadata = type(config).model_fields[name].metadata
-    return any(isinstance(mark, _Transport) for mark in metadata)
+    # A model that allows extra keys has no field for them.
+    field = type(config).model_fields.get(name)
+    return field is not None and any(isinstance(m, _Transport) for m in field.metadata)
+
+
+IN_FILE = "FILE.py:CLASS"
+"""The tag of all types that are a class in a Python file."""
+
+IN_FILE_PATTERN = r"^[^\x00\n]+\.py:[A-Za-z]\w*$"
+
+
+def is_in_file(kind: str) -> bool:
+    """Return whether a `type` is a class in a Python file, such as ./mine.py:Mine."""
+    return re.fullmatch(IN_FILE_PATTERN, kind) is not None
 
 
 Schema = Mapping[str, Any]
@@ -163,9 +178,13 @@ def kinds_of(schema: Schema, value: Any) -> list[Schema]:
     """Return the members of a union that a value may fit: with tags, the one that its tag names."""
     choice = schema.get("discriminator", {})
     if tagged := choice.get("mapping"):
+        if isinstance(value, str) and is_in_file(value) and IN_FILE in tagged:
+            return [{"format": "path"}]
         tag = choice.get("default")
         if isinstance(value, Mapping):
             tag = value.get("type", tag)
+        if isinstance(tag, str) and is_in_file(tag):
+            tag = IN_FILE
         known = isinstance(tag, str) and tag in tagged
         return [{"$ref": tagged[tag]}] if known else [{}]
     return list(schema.get("oneOf") or schema.get("anyOf") or ())

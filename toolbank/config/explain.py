@@ -111,7 +111,7 @@ def _got(problem: Any) -> str:
 
 
 _MESSAGES = {
-    "union_tag_not_found": "each entry needs a `type`",
+    "union_tag_not_found": "should be a mapping with a `type`",
     "model_attributes_type": "should be a mapping with a `type`",
     "model_type": "should be a mapping of keys; leave it out for the defaults",
     "dict_type": "should be a mapping of keys",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib import import_module, metadata
@@ -20,9 +20,18 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 from pydantic_core.core_schema import no_info_before_validator_function
 
+from toolbank.config.base import IN_FILE, IN_FILE_PATTERN, is_in_file
 from toolbank.system.errors import InputError
 
 K = TypeVar("K")
+
+
+@dataclass(frozen=True)
+class InFile(Generic[K]):
+    """Kinds that are classes in Python files: `load` runs the file, `config` is read without it."""
+
+    config: type[BaseModel]
+    load: Callable[[str], K]
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,12 +40,14 @@ class Registry(Generic[K]):
 
     `own` maps the names of the built-in kinds to "module:NAME"; the module is imported when its
     kind is used. Another package adds a kind with an entry point of its name in the group `group`.
+    With `in_file`, the name ./FILE.py:CLASS is a class in a file of the user.
     """
 
     what: str
     group: str
     kind: type[K]
     own: Mapping[str, str]
+    in_file: InFile[K] | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -61,6 +72,8 @@ class Registry(Generic[K]):
         Raises:
             InputError: there is none of this name, or it cannot be loaded.
         """
+        if self.in_file and is_in_file(name):
+            return self.in_file.load(name)
         if name in self.own:
             module, _, attribute = self.own[name].partition(":")
             found: K = getattr(import_module(module), attribute)
@@ -121,19 +134,27 @@ class TaggedUnion:
             union |= config
         if len(configs) > 1:
             union = Annotated[union, Field(discriminator="type")]
-        return no_info_before_validator_function(
-            self._expand, handler.generate_schema(union)
-        )
+        schema: Any = handler.generate_schema(union)
+        if self.registry.in_file:
+            found = handler.generate_schema(self.registry.in_file.config)
+            schema["choices"][IN_FILE] = found
+            schema["discriminator"] = _find_tag
+        return no_info_before_validator_function(self._expand, schema)
 
     def __get_pydantic_json_schema__(
         self, schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
         """Return the JSON Schema of the union, in which a bare name is valid, too."""
+        if in_file := self.registry.in_file:
+            union: Any = {**schema["schema"], "discriminator": "type"}
+            schema = no_info_before_validator_function(self._expand, union)
         found = handler(schema)
         if self.default:
             found["discriminator"]["default"] = self.default
         elif "oneOf" in found:
             found["oneOf"].append({"enum": list(self.registry.names)})
+        if in_file:
+            found["oneOf"].append({"type": "string", "pattern": IN_FILE_PATTERN})
         return found
 
     def _expand(self, value: Any) -> Any:
@@ -149,6 +170,15 @@ class TaggedUnion:
         except InputError as error:
             return _broken(name, str(error))
         return config
+
+
+def _find_tag(value: Any) -> str | None:
+    kind = (
+        value.get("type") if isinstance(value, dict) else getattr(value, "type", None)
+    )
+    if kind is None:
+        return None
+    return IN_FILE if is_in_file(str(kind)) else str(kind)
 
 
 def _broken(name: str, message: str) -> type[BaseModel]:

@@ -16,7 +16,7 @@ from pydantic import BaseModel
 
 from toolbank.bank.bank import read_profiles
 from toolbank.bank.profile import QueryProfile
-from toolbank.config.base import is_transport
+from toolbank.config.base import is_in_file, is_transport
 from toolbank.config.explain import read_checked
 from toolbank.evaluation.figures import Figure
 from toolbank.report.content import Asks, Judge
@@ -246,7 +246,7 @@ def write_retriever(
     `stale` retrievers, fitted on an earlier bank, do not count.
 
     Raises:
-        InputError: no retriever of that name is fitted.
+        InputError: no retriever of that name is fitted, or its class is in a file.
     """
     from toolbank.run.choice import choose_retriever
 
@@ -271,6 +271,11 @@ def write_retriever(
     for one in wanted:
         wanted += [need for need in needs[one] if need not in wanted]
     kinds = {config.label: config.type for config in fitted}
+    if own := next((one for one in wanted if is_in_file(kinds[one])), ""):
+        raise InputError(
+            f"{own}: cannot be published, because its class is in {kinds[own]}. Choose another with "
+            "--retriever, or make the class a package (docs/developing.md)."
+        )
     for one in wanted:
         target = folder / MODELS / one
         shutil.copytree(run.models / one, target, copy_function=shutil.copyfile)

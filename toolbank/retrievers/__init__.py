@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 from pydantic import ValidationError
 
 from toolbank.config.explain import first_problem
-from toolbank.config.registry import Registry
+from toolbank.config.registry import InFile, Registry
 from toolbank.encoders.config import EncoderConfig
 from toolbank.retrievers.kind import RetrieverConfig, RetrieverKind
+from toolbank.retrievers.own_file import OwnRetrieverConfig, load_kind
 from toolbank.system.errors import InputError
 from toolbank.system.extras import naming_extras
 
@@ -34,6 +35,7 @@ RETRIEVERS = Registry(
         "decomposition": "toolbank.retrievers.llm_settings:DECOMPOSITION",
         "llm": "toolbank.retrievers.llm_settings:LLM",
     },
+    InFile(OwnRetrieverConfig, load_kind),
 )
 
 
@@ -41,13 +43,15 @@ def create_retriever(config: RetrieverConfig) -> Retriever:
     """Create a retriever of the configured method; it still has to be fitted.
 
     Raises:
-        InputError: a library or an encoder that it needs is missing, or its class is not a
-            Retriever.
+        InputError: a library or an encoder that it needs is missing, its class is not a
+            Retriever, or a setting of a class in a file is not valid.
     """
     from toolbank.encoders.model import state_prompts
     from toolbank.retrievers.base import Retriever
 
     kind = RETRIEVERS.find(config.type, "retrievers")
+    if isinstance(config, OwnRetrieverConfig):
+        config = config.read_settings(kind)
     with naming_extras():
         made = kind.find_class()
         if not (isinstance(made, type) and issubclass(made, Retriever)):

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from toolbank.bank.records import Tool
     from toolbank.llm.chat import ChatRequest
     from toolbank.llm.config import SearchModelConfig
+    from toolbank.system.consent import Grant
 
 
 Baseline = Literal["words", "nearest neighbours", "descriptions", "decomposition"]
@@ -143,6 +144,11 @@ class RetrieverConfig(Config):
     @property
     def files(self) -> tuple[Path, ...]:
         """Files of the user that it reads; their content shapes the result."""
+        return ()
+
+    @property
+    def grants(self) -> tuple[Grant, ...]:
+        """What it does besides calls to models that needs the user's permission."""
         return ()
 
     @property

@@ -1,8 +1,9 @@
-"""Ask the user before a secret is sent to a host or a program is started, and remember the answer.
+"""Ask the user before a secret is sent to a host or code is run, and remember the answer.
 
-A recipe of somebody else names the variables to send, their hosts, and the programs to start. So
-these need the user's consent, which is kept outside of recipes: in TOOLBANK_GRANTS, in a file of
-the user's configuration folder (the answers on a terminal), or on the command line for one command.
+A recipe of somebody else names the variables to send, their hosts, and the programs and Python
+files to run. So these need the user's consent, which is kept outside of recipes: in
+TOOLBANK_GRANTS, in a file of the user's configuration folder (the answers on a terminal), or on the
+command line for one command.
 """
 
 from __future__ import annotations
@@ -49,6 +50,10 @@ _ACTIONS = {
         "start programs on this machine, as you",
         "take the server out of `sources`",
     ),
+    "import": (
+        "run Python files on this machine, as you",
+        "take the class out of `retrievers`",
+    ),
 }
 """What a recipe does, and how to avoid it."""
 # Up to a `;` or line end outside of quotes.
@@ -83,8 +88,8 @@ class Grant:
     """A permission to apply `action` to `target`, with named `values` in any order.
 
     `send` sends the values of environment variables to a host. `start` runs a command, given by
-    its words, with environment variables in the folder `--chdir`. Two grants are equal only if all
-    their texts are.
+    its words, with environment variables in the folder `--chdir`. `import` runs a Python file,
+    whatever it holds. Two grants are equal only if all their texts are.
     """
 
     action: str
@@ -309,15 +314,15 @@ def _read(text: str, where: str) -> Iterator[list[str]]:
             if words[:1] == ["send"]:
                 _, _, url = words[:3]
                 words[2] = _normalize_host(url if "://" in url else f"https://{url}")
-            elif words[:1] != ["start"] and words:
-                raise ValueError("an entry begins with neither `send` nor `start`")
+            elif words and words[0] not in _ACTIONS:
+                raise ValueError("an entry begins with no `send`, `start` or `import`")
             if words:
                 yield words
     except ValueError as error:
         # An entry may contain a secret.
         raise InputError(
-            f"{where}: cannot be read ({error}). Write `send NAME=$NAME https://HOST` or "
-            "`start NAME=VALUE PROGRAM ARGUMENT`, with ; between several."
+            f"{where}: cannot be read ({error}). Write `send NAME=$NAME https://HOST`, "
+            "`start NAME=VALUE PROGRAM ARGUMENT` or `import FILE.py`, with ; between several."
         ) from None
 
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from toolbank.run.folder import RunFolder
     from toolbank.run.outlook import Outlook
     from toolbank.run.recipe import Recipe
+    from toolbank.system.consent import Grant
 
 
 # Of how many other settings, or banks, what a stop left stays: each may be of hours, and large.
@@ -172,6 +173,10 @@ class FitStage(Stage):
         """The encoders that run on this machine."""
         return tuple(one for one in self.config.encoders if not one.is_remote)
 
+    def sends(self) -> tuple[Grant, ...]:
+        """The keys of its models, and the Python file that it runs."""
+        return *super().sends(), *self.config.grants
+
     def check(self) -> None:
         """Refuse a training, an encoder or a model that cannot be used here."""
         for training in self.config.trainings:
@@ -180,10 +185,10 @@ class FitStage(Stage):
         self._check_transformers()
 
     def prepare(self) -> None:
-        """Get the encoders, and refuse those that the retriever cannot be fitted on."""
+        """Get the encoders, and refuse those, and a class in a file, that cannot be fitted."""
         super().prepare()
         self._check_transformers()
-        if self.encoders:
+        if self.encoders or self.config.grants:
             create_retriever(self.config).check_encoder()
 
     def _check_transformers(self) -> None:
