@@ -264,6 +264,17 @@ def test_a_person_may_name_a_tool_that_was_no_candidate(user):
     user.check()
 
 
+def test_a_file_is_read_in_a_recipe_with_graders(user):
+    url, graders = user.server.url, "[{model: one}, {model: two}]"
+    user.verify(engine="openai", base_url=url, graders=graders)
+    asked = len(user.server.calls)
+    user.read_file("ann.jsonl", line("q0", TOOLS[0]))
+    assert len(user.server.calls) == asked
+    by = {(kind, source) for kind, source, *_ in stored(user.run)}
+    assert by == {("model", "one"), ("model", "two"), ("person", "ann")}
+    assert "two" in (user.run / "recipe.yaml").read_text()
+
+
 def test_agreement_is_told_by_source_and_between_people_and_models(user):
     user.person("ann", {"q0": [TOOLS[0]], "q1": []})
     user.person("bob", {"q1": [TOOLS[3]]})

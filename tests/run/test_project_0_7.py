@@ -161,7 +161,7 @@ def test_a_search_uses_replies_next_to_the_recipe(project, elsewhere, server):
 def test_the_grades_of_a_file_stay_those_of_people(project, elsewhere, server):
     run = project / "runs" / "graded"
     do(elsewhere, "run", run, "--until", "verify")
-    expected = {("model", "m"): REQUESTS, ("person", "people.jsonl"): BY_PEOPLE}
+    expected = {("model", "m"): REQUESTS, ("person", "people"): BY_PEOPLE}
     assert graders(run) == expected
     labels = pl.read_parquet(run / "bank" / "labels.parquet")
     kinds = labels.group_by("kind").agg(pl.col("query").n_unique())
@@ -199,7 +199,7 @@ def test_all_commands_keep_grades_and_buy_what_is_new(project, elsewhere, server
     published = pl.read_parquet(project / "public/data/labels-*.parquet")
     assert published["query"].n_unique() == REQUESTS
     before = hash_files(project)
-    grades = {("model", "m"): REQUESTS, ("person", "people.jsonl"): BY_PEOPLE}
+    grades = {("model", "m"): REQUESTS, ("person", "people"): BY_PEOPLE}
     by_people = ("verify.engine=recorded", "verify.replies=people.jsonl")
     do(project, "verify", "runs/mine", *in_process.sets(*by_people))
     assert graders(run) == grades

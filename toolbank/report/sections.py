@@ -92,6 +92,12 @@ class Verification:
         found = list(self.kappa.describe()) if self.kappa else []
         return [*found, *([self.holes.describe()] if self.holes else [])]
 
+    @property
+    def ungraded(self) -> int:
+        """The number of requests for which nobody's grade counts, though a model was asked."""
+        rows = (one for one in self.not_graded if "instead" not in one)
+        return len({one["query"] for one in rows})
+
     def name_graders(self) -> list[str]:
         """Name the graders, such as "the model gpt-4.1"; else the engine."""
         named = [f"the {one.kind} {one.source}" for one in self.graders]

@@ -135,3 +135,21 @@ def test_grades_stay_stored_where_their_request_or_tool_is_gone_or_has_changed()
         "the request is gone": 1,
     }
     assert len(stored) == 4
+
+
+def test_a_person_of_an_earlier_file_is_the_person_of_a_sheet(tmp_path):
+    sheet = grade("q0", "person", "ann", "kit.t1")
+    labels = [
+        one.model_copy(update={"source": "ann.jsonl"})
+        for one in grade("q0", "person", "", "kit.t0").labels
+    ]
+    earlier = replace(sheet, source="ann.jsonl", labels=tuple(labels), given=1)
+    path = tmp_path / "grades.parquet"
+    write_gradings(path, [earlier, replace(sheet, given=2)])
+    stored = read_gradings(path)
+    assert [(one.source, one.labels[0].source) for one in stored] == [("ann",) * 2] * 2
+    found = choose_gradings(BANK, stored)
+    assert (found.of["q0"], found.open) == (sheet.labels, [])
+    assert add_gradings(stored, [sheet]) == stored
+    assert grade("q0", "person", "ann@lab.org").source == "ann@lab.org"
+    assert grade("q0", "model", "m.json").source == "m.json"

@@ -17,9 +17,12 @@ from tests.requests.verify.test_verify import BANK, by_rule, rows, shown, verify
 from tests.servers.chat import Answer, ChatServer
 from toolbank.bank.bank import Bank, Label
 from toolbank.bank.split import find_stratum, sample_queries
+from toolbank.config.explain import read_checked
+from toolbank.report.sections import Verification
 from toolbank.requests.verify import VerifyConfig
 from toolbank.requests.verify.agreement import cohen_kappa, compare_all, fleiss_kappa
 from toolbank.requests.verify.gradings import choose_gradings, make_grading
+from toolbank.system.files import write_json
 
 ONE, TWO, THREE = ({"model": name} for name in ("one", "two", "three"))
 
@@ -89,6 +92,31 @@ def test_without_a_third_the_first_grader_counts(tmp_path):
     alone, _ = grades_of(BANK, ask, tmp_path / "alone", model="one")
     assert rows(found, "query", "tool") == rows(alone, "query", "tool")
     assert {one["kind"] for one in found.value.content["open"]} == {"model"}
+    file = tmp_path / "ann.jsonl"
+    needed = {one.query: one.tool for one in found.value.labels}
+    said = {"query": "q1", "needed": [{"tool": needed["q1"]}]}
+    file.write_text(json.dumps(said))
+    # A file is read in place of the graders, which are not asked.
+    more = {"engine": "recorded", "replies": file, "graders": [ONE, TWO]}
+    own = verify(None, tmp_path, earlier=found.value.content, **more).value.content
+    assert own["people_and_models"]["same"] == 1
+    assert {one["query"] for one in own["open"]} == {"q3", "q5", "q7", "q9", "q11"}
+    assert [one["source"] for one in own["graders"]] == ["ann", "one", "two"]
+
+
+def test_what_another_grader_graded_is_graded(tmp_path):
+    def answer(call):
+        number = int(shown(call)[0].split()[-1].rstrip("."))
+        bad = number == 0 or (number == 1 and call.body["model"] == "two")
+        return needs("shop.burn" if bad else min(shown(call)[1]))
+
+    found, _ = grades_of(BANK, answer, tmp_path, graders=[ONE, TWO])
+    given = found.value.content["not_graded"]
+    rows_of = {(one["query"], one["model"], one.get("instead")) for one in given}
+    assert rows_of == {("q0", "one", None), ("q0", "two", None), ("q1", "two", "one")}
+    path = tmp_path / "verify.json"
+    write_json(path, {**found.value.content, "calls": {}})
+    assert read_checked(path, Verification).ungraded == 1
 
 
 @pytest.mark.parametrize(
@@ -325,3 +353,15 @@ def test_a_hole_check_without_holes_asks_for_nothing(tmp_path):
         False,
     )
     assert holes["tau"] in (None, 1)
+    told = next(one for one in found.problems if one.startswith("hole check"))
+    assert ("cannot be told" in told) == (holes["tau"] is None)
+    assert ("stays" in told) == (holes["tau"] == 1)
+
+
+def test_a_hole_check_that_lacks_grades_is_named(tmp_path):
+    def answer(call):
+        first = len(shown(call)[1]) == 2
+        return needs(shown(call)[1][0]) if first else Answer(status=400)
+
+    found, _ = grades_of(TESTED, answer, tmp_path, candidates=2, holes=4)
+    assert found.lacks.startswith("hole check: grades of 4 of 4")

@@ -228,6 +228,16 @@ def test_another_json_file_is_no_sheet(tmp_path, content):
 
 
 @pytest.mark.parametrize("form", FORMS)
+def test_judgements_may_be_in_capitals(tmp_path, form):
+    judge = lambda _, tool: ("Needed " if tool == "kit.t1" else "NO", "", "")  # noqa: E731
+    path = fill(sheet(tmp_path, form), form, judge)
+    found = read_reviews([path], BANK, tmp_path / "candidates.parquet")
+    assert [[label.tool for label in one.labels] for one in found.gradings] == [
+        ["kit.t1"]
+    ] * len(BANK.queries)
+
+
+@pytest.mark.parametrize("form", FORMS)
 def test_a_request_that_is_only_begun_does_not_count(tmp_path, form):
     begun = {("q0", "kit.t3"): "no", ("q1", "kit.t3"): "needed"}
     judge = lambda query, tool: (begun.get((query, tool), ""), "", "")  # noqa: E731

@@ -21,6 +21,11 @@ class GraderConfig(EngineConfig):
     section: ClassVar[str] = "verify"
     call_steps: ClassVar[tuple[str, ...]] = ("verify", REGRADE)
 
+    engine: str = Field(
+        default="openai",
+        pattern=ENGINE_NAME,
+        description="openai, vllm, batch, or a plug-in",
+    )
     temperature: float | None = Field(
         default=0.0, ge=0, le=2, description="sampling temperature; null: not sent"
     )
@@ -83,7 +88,10 @@ class VerifyConfig(EngineConfig):
     )
     replies: Path | None = Field(
         default=None,
-        description="file of grades for the engine `recorded`; the file name is the name of the grader",
+        description=(
+            "file of grades for the engine `recorded`, which adds them without asking `graders`; the "
+            "file name, without its ending, is the name of the person"
+        ),
     )
     grader: Literal["person", "model"] = Field(
         default="person",
@@ -107,11 +115,14 @@ class VerifyConfig(EngineConfig):
     @property
     def panel(self) -> tuple[EngineConfig, ...]:
         """The settings of all its models."""
-        return self.graders or (self,)
+        return (self,) if self.engine == RECORDED else self.graders or (self,)
 
     def by_grader(self) -> list[VerifyConfig]:
-        """The settings for each grader: these, or a copy for each of `graders`."""
-        if not self.graders:
+        """The settings for each grader: these, or a copy for each of `graders`.
+
+        Where a file of grades is read, the `graders` are not asked.
+        """
+        if not self.graders or self.engine == RECORDED:
             return [self]
         keys = EngineConfig.model_fields
         copies = [
@@ -149,10 +160,6 @@ class VerifyConfig(EngineConfig):
             said = "each grader needs another `model`, by which its grades are stored"
         elif any(one.engine in _NO_MODEL for one in self.graders):
             said = "a grader is a model; import what people say with `toolbank review import`"
-        elif self.graders and self.engine == RECORDED:
-            said = (
-                "`engine: recorded` reads a file in their place; remove one of the two"
-            )
         if said:
             raise ValueError(f"graders: {said}")
         return self

@@ -272,7 +272,7 @@ class GradeStep(Step[GradedRequest, Grades]):
         }
         gone = self.total - len(self.answers) + self.failures.total()
         why = join_reasons(Counter(row["reason"] for row in lost))
-        problems = [f"not graded, their labels are unchanged: {why}"] if why else []
+        problems = [f"not graded: {why}"] if why else []
         if dropped:
             problems.append(f"alternatives dropped: {join_reasons(dropped)}")
         if again := Counter(one.lost for one in graded if one.lost):

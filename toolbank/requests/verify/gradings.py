@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, groupby
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, get_args
 
 from toolbank.bank.bank import Bank, GraderKind, Label, read_labels
@@ -181,6 +181,7 @@ def _read(
 GRADES = "grades.parquet"
 
 _STEP = "verify"
+_ENDINGS = (".jsonl", ".json", ".ndjson", ".csv", ".tsv", ".txt")
 
 _RANKS = {kind: rank for rank, kind in enumerate(get_args(GraderKind))}
 _ADVICE = (
@@ -249,7 +250,8 @@ class Grading:
 class EffectiveGradings:
     """The labels that count for each request, by its id.
 
-    `open` lists the grades on which the graders of a kind have no majority: `query`, `tool` ("" for
+    `open` lists the grades that stay undecided, because the graders of a kind have no majority and
+    no kind above them decides: `query`, `tool` ("" for
     the whole request), `kind`, and `votes`, the grade by source. `unused` counts the stored gradings
     that do not apply to the bank, by reason.
     """
@@ -267,9 +269,16 @@ def make_grading(
     labels: Iterable[Label],
     candidates: str = "",
 ) -> Grading:
-    """Make a grading whose labels name its source."""
+    """Make a grading whose labels name its source; a person has the name of a file without its ending."""
+    source = _name_person(source) if kind == "person" else source
     named = (one.model_copy(update={"kind": kind, "source": source}) for one in labels)
     return Grading(query, text, kind, source, tuple(named), candidates)
+
+
+def _name_person(source: str) -> str:
+    # Earlier versions stored the name of the file.
+    path = PurePath(source)
+    return path.stem if path.suffix.lower() in _ENDINGS else source
 
 
 def add_gradings(stored: Iterable[Grading], new: Iterable[Grading]) -> list[Grading]:
@@ -317,6 +326,7 @@ def choose_gradings(
         for one in _last_of_each(found):
             by_kind.setdefault(one.kind, []).append(one)
         labels = None
+        undecided: list[dict[str, Any]] = []
         for kind in sorted(by_kind, key=_RANKS.__getitem__):
             votes = by_kind[kind]
             if kind == "model":
@@ -326,7 +336,10 @@ def choose_gradings(
             elif kind != "person":
                 votes = votes[-1:]
             labels, rows = _decide(votes, labels, query, firsts[query])
-            open_rows += rows
+            left = {row["tool"] for row in rows}
+            stays = (r for r in undecided if "" in left and r["tool"] not in left)
+            undecided = [*stays, *rows]
+        open_rows += undecided
         if labels is not None:
             of[query] = labels
     return EffectiveGradings(of, open_rows, dict(sorted(unused.items())))
@@ -443,7 +456,10 @@ def read_gradings(path: Path) -> list[Grading]:
     """
     rows = groupby(read_hashed(path, GradeRow, _ADVICE), key=_key)
     return [
-        Grading(query, text, kind, source, tuple(map(_strip, group)), candidates, given)
+        replace(
+            make_grading(query, text, kind, source, map(_strip, group), candidates),
+            given=given,
+        )
         for (query, text, kind, source, candidates, given), group in rows
     ]
 
@@ -494,8 +510,10 @@ def read_earlier_gradings(
 
 
 def _by_person(one: Grading) -> Grading:
-    labels = tuple(label.model_copy(update={"kind": "person"}) for label in one.labels)
-    return replace(one, kind="person", labels=labels)
+    named = make_grading(
+        one.query, one.text, "person", one.source, one.labels, one.candidates
+    )
+    return replace(named, given=one.given)
 
 
 def _read_replies(journal: Journal, bank: Bank) -> tuple[list[Grading], set[str]]:

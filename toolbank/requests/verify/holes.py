@@ -40,8 +40,8 @@ class HoleFigures:
     `not_graded` requests have no usable grade and are left out. Of the `pooled` tools, nobody had
     `unseen` ones. `relevant` is the share of these that are needed or alternatives; `missing` the
     share of all relevant tools that are among them; `incomplete` the share of requests that miss one.
-    `retrievers` have R@5 before and after, `tau` is Kendall's tau-b of the two orders (None if all are
-    equal), and `tools` are the missing ones.
+    `retrievers` have R@5 before and after, `tau` is Kendall's tau-b of the two orders (None if all of
+    one are equal), and `tools` are the missing ones.
     """
 
     requests: int
@@ -60,11 +60,15 @@ class HoleFigures:
         """Describe the check in a sentence."""
         if not self.requests:
             return "hole check: no test request has grades"
-        tau = "" if self.tau is None else f" (Kendall's tau {self.tau:.2f})"
+        order = "whether the order of the retrievers changes cannot be told"
+        if self.tau is not None:
+            changes = "changes" if self.order_changes else "stays"
+            order = (
+                f"the order of the retrievers {changes} (Kendall's tau {self.tau:.2f})"
+            )
         return (
             f"hole check of {count(self.requests, 'test request')}: {self.missing} of the relevant "
-            f"tools were missing ({self.missing.count:,} of {self.missing.n:,}); the order of the "
-            f"retrievers {'changes' if self.order_changes else 'stays'}{tau}"
+            f"tools were missing ({self.missing.count:,} of {self.missing.n:,}); {order}"
         )
 
 

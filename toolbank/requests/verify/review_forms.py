@@ -116,9 +116,14 @@ def read_sheet(path: Path) -> Iterator[SheetAnswer]:
             raise _other_form(place)
         read = _read_argilla if "fields" in item else _read_label_studio
         for person, answers in read(item, path, place):
-            texts = (answers.get(key, "").strip() for key in _ANSWERS)
+            texts = _clean(answers.get(key, "") for key in _ANSWERS)
             keys = (subject[key] for key in ("request_id", "request", "tool"))
             yield SheetAnswer(place, person, *keys, *texts)
+
+
+def _clean(answers: Iterable[str]) -> list[str]:
+    judgement, *others = (one.strip() for one in answers)
+    return [judgement.casefold(), *others]
 
 
 def _other_form(place: object) -> InputError:
@@ -163,7 +168,7 @@ def _read_csv(path: Path) -> Iterator[SheetAnswer]:
                 "export`, and keep its columns."
             )
         cells = {key: _unquote(cell) for key, cell in row.items()}
-        answers = (cells[key].strip() for key in _ANSWERS)
+        answers = _clean(cells[key] for key in _ANSWERS)
         person = cells.get("annotator", "").strip() or path.stem
         yield SheetAnswer(
             place,

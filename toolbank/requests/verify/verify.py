@@ -89,7 +89,8 @@ def verify_bank(
     Keys of the content: `engine` and `set_aside` as configured; `candidates` of a request, counted
     over both rounds; `directions`, how many candidates each found, and how many are needed;
     `findings`, how many labels and requests each check found, with examples; with an engine
-    `model`, `prompt_hash`, `not_graded`, a row with the reason for each request, and
+    `model`, `prompt_hash`, `not_graded`, a row with the reason for each request (`instead`: whose
+    grade counts), and
     `second_round`, how many requests had one, how many of them its tools changed, and how many
     free answers matched the catalogue by name, by description or not; with grades `agreement` of
     all merged grades (as of `measure_agreement`), `graders`, a row for each source, and
@@ -146,6 +147,11 @@ def verify_bank(
     graders = graded.value.content.get("panel") or kept.get("panel", ())
     panel = [one["model"] for one in graders]
     chosen = choose_gradings(bank, [*given, *stored], panel)
+    by = {q: of[0].source for q, of in chosen.of.items() if not is_of_checks(of)}
+    not_graded = [
+        {**row, "instead": by[row["query"]]} if row["query"] in by else row
+        for row in graded.value.content.get("not_graded", ())
+    ]
     labels = tuple(fold_labels(bank, chosen.of, findings, set_aside))
     shown = [*chain.from_iterable(pooled.values()), *graded.value.further]
     holes: StepResult[HoleFigures | None] = StepResult(None, "")
@@ -169,7 +175,8 @@ def verify_bank(
         "findings": _describe_findings(findings),
         **kept,
         **graded.value.content,
-        **_describe_graders(bank, chosen, [*given, *stored]),
+        **({"not_graded": not_graded} if graded.value.content else {}),
+        **_describe_graders(bank, chosen, [*given, *stored], panel),
         **({"kappa": asdict(compared)} if compared else {}),
         **({"holes": asdict(holes.value)} if holes.value else {}),
         "unused": dict(chosen.unused),
@@ -178,10 +185,11 @@ def verify_bank(
     waiting = graded.waiting or holes.waiting
     summary = _summarise(content) if labels or not waiting else ""
     said = (summary, graded.message, holes.message and f"hole check: {holes.message}")
+    lacks = holes.lacks and f"hole check: {holes.lacks}"
     return StepResult(
         LabelVerification(labels, content),
         "; ".join(filter(None, said)),
-        "; ".join(filter(None, (graded.lacks, holes.lacks))),
+        "; ".join(filter(None, (graded.lacks, lacks))),
         (
             *graded.problems,
             *holes.problems,
@@ -215,7 +223,10 @@ def _count_directions(
 
 
 def _describe_graders(
-    bank: Bank, chosen: EffectiveGradings, gradings: Sequence[Grading]
+    bank: Bank,
+    chosen: EffectiveGradings,
+    gradings: Sequence[Grading],
+    panel: Sequence[str],
 ) -> dict[str, Any]:
     """The agreement of merged grades, and of each source, with first labels and each other."""
     by_hand = {
@@ -232,7 +243,7 @@ def _describe_graders(
         row = {"kind": kind, "source": source, "requests": len(of), "used": sum(counts)}
         rows.append({**row, "agreement": measure_agreement(bank, given)})
     people, models = (
-        choose_gradings(bank, [one for one in gradings if one.kind == kind]).of
+        choose_gradings(bank, [one for one in gradings if one.kind == kind], panel).of
         for kind in ("person", "model")
     )
     both = compare_graders(models, people)
