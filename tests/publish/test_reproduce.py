@@ -1,5 +1,6 @@
 """A published folder with replies gives a stranger the same bank, byte for byte."""
 
+import json
 import shutil
 
 import polars as pl
@@ -10,9 +11,10 @@ from tests.commands.in_process import do, toolbank
 from tests.run.test_verify import grader
 from tests.servers.batch import answer_file
 from tests.servers.chat import Answer
-from tests.world import files_under, write_recipe
+from tests.world import files_under, write_lines, write_recipe
 from toolbank.bank.bank import PROFILE
 from toolbank.config.assets import shipped
+from toolbank.publish.replies import try_reproduction
 
 MODEL = {"engine": "batch", "model": "m", "base_url": "https://internal.example/v1"}
 
@@ -126,3 +128,43 @@ def test_what_cannot_be_made_again_is_refused(published, tmp_path, folder, out):
     (tmp_path / "taken/notes.txt").write_text("mine")
     done = do(tmp_path, "reproduce", folder, "--out", out, code=2)
     assert ("--with-replies" if folder == "plain" else "--out") in done.stderr
+
+
+@pytest.fixture(scope="module")
+def with_sets(tmp_path_factory):
+    """The folder of a finished run whose own candidate sets are gone."""
+    folder = tmp_path_factory.mktemp("sets")
+    rules = {"engine": "rules", "queries": 6}
+    path = write_recipe(folder, **rules, candidate_sets="sets.jsonl")
+    names = [one["name"] for one in json.loads((folder / "tools.json").read_text())]
+    write_lines(folder / "sets.jsonl", [names[n : n + 4] for n in range(12)])
+    assert do(folder, "run", path, "--until", "generate").returncode == 0
+    (folder / "sets.jsonl").unlink()
+    return folder
+
+
+def test_own_candidate_sets_are_kept_and_published(with_sets, tmp_path):
+    again = do(with_sets, "run", "mine.yaml", "--until", "generate")
+    assert "All stages were done already" in again.stdout
+    do(with_sets, "publish", "runs/mine", "--to", tmp_path / "bank", "--with-replies")
+    do(tmp_path, "reproduce", "bank", "--out", "again")
+    assert bank_of(tmp_path / "again") == bank_of(with_sets / "runs/mine")
+    card = (tmp_path / "bank/README.md").read_text()
+    assert "candidate\\_sets sets.jsonl" in card and "offered 6" not in card
+
+
+def test_a_failed_reproduction_names_the_file_in_the_publication(published, tmp_path):
+    shutil.copytree(published, tmp_path / "copy")
+    (tmp_path / "copy/recipe.yaml").unlink()
+    problem = try_reproduction(tmp_path / "copy").problem
+    assert problem.startswith("recipe.yaml: ") and not problem.endswith(".")
+
+
+def test_the_datasheet_has_the_size_and_weights_that_were_used(tmp_path):
+    weights = {"statistics.mean": 2}
+    write_recipe(tmp_path, engine="rules", queries=6, offered=90, weights=weights)
+    do(tmp_path, "run", "mine.yaml", "--until", "generate")
+    do(tmp_path, "publish", "runs/mine", "--to", tmp_path / "bank")
+    tools = json.loads((tmp_path / "tools.json").read_text())
+    card = (tmp_path / "bank/README.md").read_text()
+    assert f"offered {len(tools)}," in card and "statistics.mean': 2" in card

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from tests.commands.in_process import do
 from tests.world import write_dataset, write_dataset_recipe, write_lines
 from toolbank.bank.frames import load_bank
 from toolbank.commands.evaluate import evaluate_run
@@ -108,3 +109,9 @@ def test_another_public_set_is_looked_at_again(recipe, tmp_path):
 def test_a_plan_says_how_many_are_in_no_split(recipe, tmp_path):
     loaded = load_recipe(recipe, ["split.withhold_tools=0.2"])
     assert "4 in no split" in describe_plan(loaded, RunFolder(tmp_path / "out").path)
+
+
+def test_a_set_that_is_not_there_is_named_with_its_option(recipe, tmp_path):
+    run(recipe, tmp_path / "out")
+    done = do(tmp_path, "profile", "out", "--against", "missing.jsonl", code=2)
+    assert "'--against': path 'missing.jsonl'" in done.stderr

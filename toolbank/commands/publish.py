@@ -99,7 +99,7 @@ def publish(
     if made.reproduction and made.reproduction.problem:
         complain(
             "The published replies did not give the same bank again, and the card says so: "
-            f"{made.reproduction.problem}"
+            f"{made.reproduction.problem}."
         )
     if (folder / "prompts").is_dir():
         echo(

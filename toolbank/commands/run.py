@@ -161,6 +161,7 @@ def profile(
         list[Path] | None,
         typer.Option(
             metavar="PLACE",
+            exists=True,
             help="Look for copies of this set: a run, a dataset folder, or a JSONL file; "
             "repeatable.",
         ),

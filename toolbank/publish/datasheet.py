@@ -8,11 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from toolbank.bank.files import read_tools
 from toolbank.bank.profile import AXES, describe_classes
 from toolbank.config.explain import check
 from toolbank.llm.accounts import StepCalls, add_up_calls, rank_reasons
+from toolbank.llm.engines import find_engine
 from toolbank.publish.data import RowCounts
 from toolbank.publish.from_run import RunResults
+from toolbank.requests.write.config import fit_to_tools
 from toolbank.system.folders import hash_files
 from toolbank.system.numbers import count
 
@@ -47,12 +50,24 @@ class Fact:
 
 
 def collect_evidence(
-    story: RunResults, rows: RowCounts, recipe: Recipe, folder: Path
+    story: RunResults, rows: RowCounts, recipe: Recipe, folder: Path, bank: Path
 ) -> Evidence:
-    """Collect what the facts of a publication in a folder are read from."""
+    """Collect what the facts of a publication of a bank in a folder are read from."""
     prompts = hash_files(folder, filter(Path.is_file, (folder / "prompts").rglob("*")))
     total = sum(rows.queries.values()) + rows.aside
     settings = recipe.model_dump(mode="json")
+    if story.is_written:
+        config = recipe.generate
+        sets = config.candidate_sets
+        # What an engine brings along is not offered by the settings.
+        if sets or find_engine(config).default_queries is None:
+            offered = None
+        else:
+            offered = fit_to_tools(config, read_tools(bank / "tools.parquet")).offered
+        settings["generate"] |= {
+            "offered": offered,
+            "candidate_sets": sets and sets.name,
+        }
     return Evidence(story, settings, prompts, sum(rows.graders.values()), total)
 
 
@@ -70,7 +85,8 @@ def _describe_generator(evidence: Evidence) -> str:
 _OF_MODEL = ("temperature", "max_tokens", "parameters")
 _SETTINGS = (
     *(*_OF_MODEL, "queries", "offered", "sampling"),
-    *("min_tools", "max_tools", "tools_per_query", "near_duplicate"),
+    *("candidate_sets", "min_tools", "max_tools", "tools_per_query", "near_duplicate"),
+    "weights",
 )
 
 

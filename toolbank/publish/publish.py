@@ -148,7 +148,7 @@ def write_publication(wanted: PublicationParts, folder: Path) -> Contents:
         wanted.licence,
         authors=wanted.authors,
         date=find_date(run.bank / "queries.parquet"),
-        facts=list_facts(collect_evidence(story, rows, own, folder)),
+        facts=list_facts(collect_evidence(story, rows, own, folder, run.bank)),
         has_prompts=prompts is not None,
         replies=n_replies,
         reproduction=reproduction,

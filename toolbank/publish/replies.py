@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import os
 import shutil
 import tempfile
 from collections.abc import Mapping
@@ -45,6 +46,9 @@ REPLIES, FAILURES = "replies", "failures"
 
 _FOLDER, _MADE, _INPUTS = "replay", "made.json", "inputs"
 _STAGES = ("generate", "asks", "verify")
+_SETS = "generate.candidate_sets"
+# The folders of recorded files and of candidate sets, and the keys that name them.
+_INPUT_KEYS = {**{stage: f"{stage}.replies" for stage in _STAGES}, _SETS: _SETS}
 _READ = ("sources", "dataset")
 _OF_REPLY = (
     "model",
@@ -127,15 +131,19 @@ def try_reproduction(published: Path) -> Reproduction:
         try:
             return reproduce_bank(published, Path(temporary))
         except ToolbankError as error:
-            return Reproduction((), (), error=str(error).partition("\n")[0])
+            said = str(error).partition("\n")[0]
+            for folder in (published, Path(temporary)):
+                for place in (folder.resolve(), folder):
+                    said = said.replace(f"{place}{os.sep}", "")
+            return Reproduction((), (), error=said.removesuffix("."))
 
 
 def write_replies(recipe: Recipe, run: RunFolder, folder: Path) -> int:
     """Write the replies that the recipe's models gave, and what else the bank is made of.
 
     - data/replies-*.parquet and data/failures-*.parquet
-    - replay/: the tools as they were read, or the dataset; recorded files; grades and candidates
-      of the verification; the hashes of the bank's files
+    - replay/: the tools as they were read, or the dataset; recorded files; candidate sets; grades
+      and candidates of the verification; the hashes of the bank's files
 
     Returns the number of replies.
 
@@ -175,6 +183,9 @@ def write_replies(recipe: Recipe, run: RunFolder, folder: Path) -> int:
             file = getattr(config, "replies", None)
             if isinstance(file, Path) and file.is_file():
                 _copy(file, replay / _INPUTS / config.section / file.name)
+        sets = getattr(stage.config, "candidate_sets", None)
+        if isinstance(sets, Path):
+            _copy(sets, replay / _INPUTS / _SETS / sets.name)
     versions = read_json(run.bank / "bank.json").get("versions", {})
     write_json(replay / _MADE, {"versions": versions, "sha256": hash_bank(run)})
     return replies.rows
@@ -212,9 +223,9 @@ def reproduce_bank(published: Path, out: Path) -> Reproduction:
     expected = read_checked(made, _Made)
     inputs = published / _FOLDER / _INPUTS
     settings = [
-        f"{path.parent.name}.replies={json_text(str(path.resolve())).strip()}"
+        f"{_INPUT_KEYS[path.parent.name]}={json_text(str(path.resolve())).strip()}"
         for path in sorted(inputs.glob("*/*"))
-        if path.parent.name in _STAGES
+        if path.parent.name in _INPUT_KEYS
     ]
     file = load_recipe(str(published / "recipe.yaml"), settings)
     run = RunFolder(out)

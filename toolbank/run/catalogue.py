@@ -82,7 +82,7 @@ def count_begun(recipe: Recipe, folder: RunFolder, catalogue: Catalogue) -> int:
         last = max(journal.attempts(steps), default=-1)
         failed = (one.attempt for one in journal.failures() if one.step in steps)
         begun = 1 + max(last, *failed, -1)
-        return _count_sent(recipe, catalogue, journal, begun)
+        return _count_sent(find_sets(recipe, folder), catalogue, journal, begun)
 
 
 def add_version(
@@ -253,6 +253,16 @@ def _count_tools(info: Any) -> list[tuple[str, int]]:
         (str(one.get("source", "a source")), int(one.get("tools", 0)))
         for one in info.get("sources", ())
     ]
+
+
+def find_sets(recipe: Recipe, folder: RunFolder) -> Recipe:
+    """The recipe with the run's copy of a file of candidate sets in place of one that is gone."""
+    if (sets := recipe.generate.candidate_sets) is None:
+        return recipe
+    own = {"candidate_sets": folder.find_copy("generate", sets)}
+    return recipe.model_copy(
+        update={"generate": recipe.generate.model_copy(update=own)}
+    )
 
 
 def keep_prompts(recipe: Recipe, folder: RunFolder) -> Recipe:

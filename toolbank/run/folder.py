@@ -19,7 +19,13 @@ from pydantic import AfterValidator, BaseModel, ValidationError
 from toolbank.config.assets import AssetKind
 from toolbank.config.explain import find_adapter
 from toolbank.system.errors import InputError, ToolbankError
-from toolbank.system.files import sha256_file, write_error, write_json, write_text
+from toolbank.system.files import (
+    atomic_path,
+    sha256_file,
+    write_error,
+    write_json,
+    write_text,
+)
 from toolbank.system.folders import (
     ORIGIN,
     OWNER,
@@ -152,7 +158,8 @@ class RunFolder:
         """
         check_folder(self.path, RUN)
         own = (*self.results, self.journal, self.cache, self.verify)
-        check_no_link((*own, self.path / "batch", self.path / "replaced"))
+        others = ("batch", "generate", "replaced")
+        check_no_link((*own, *(self.path / name for name in others)))
 
     def is_written(self, path: Path) -> bool:
         """Return whether a run writes this path, or a folder that contains it."""
@@ -161,6 +168,27 @@ class RunFolder:
             place.is_relative_to(here / own.name)
             for own in (*self.results, self.journal, self.cache)
         )
+
+    def keep_copy(self, stage: str, path: Path) -> None:
+        """Keep a copy of a file of the user that a stage has read.
+
+        Raises:
+            ToolbankError: it cannot be written.
+        """
+        kept = self._copy_of(stage, path)
+        if not path.resolve().is_relative_to(kept.parents[2].resolve()):
+            with atomic_path(kept) as target:
+                target.write_bytes(path.read_bytes())
+
+    def find_copy(self, stage: str, path: Path) -> Path:
+        """Find a file of the user, or the run's copy of one that is gone."""
+        kept = self._copy_of(stage, path)
+        return kept if kept.is_file() and not path.is_file() else path
+
+    def _copy_of(self, stage: str, path: Path) -> Path:
+        """Where the run keeps a copy of a file, by the place where it was."""
+        place = hashlib.sha256(os.path.realpath(path).encode()).hexdigest()
+        return self.path / stage / "files" / place[:16] / path.name
 
     def clear(self, path: Path) -> None:
         """Remove what stages wrote under a folder, and move other files to replaced/.

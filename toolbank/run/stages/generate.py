@@ -28,7 +28,7 @@ from toolbank.requests.write.write_step import (
     most_queries,
 )
 from toolbank.run.advice import advise_before
-from toolbank.run.catalogue import depends_on_catalogue, read_catalogue
+from toolbank.run.catalogue import depends_on_catalogue, find_sets, read_catalogue
 from toolbank.run.forecast import Forecast, History, format_paragraph
 from toolbank.run.stage import (
     depends_on_copies,
@@ -113,7 +113,7 @@ class GenerateStage(WritingStage):
         try:
             return generate(
                 tools,
-                recipe.generate,
+                self.config,
                 domain=recipe.domain_name,
                 seed=recipe.seed,
                 journal=journal,
@@ -205,6 +205,8 @@ class GenerateStage(WritingStage):
     ) -> tuple[tuple[Path, ...], Sequence[str]]:
         """The bank: queries with their splits, and what became of attempts."""
         recipe, folder = self.recipe, self.folder
+        if sets := self.config.candidate_sets:
+            folder.keep_copy(self.kind, sets)
         catalogue = read_catalogue(folder)
         withheld = catalogue.draw_withheld(recipe.split, recipe.seed)
         gone = catalogue.find_gone()
@@ -326,8 +328,8 @@ class GenerateStage(WritingStage):
 
     @property
     def config(self) -> GenerateConfig:
-        """The settings of the queries."""
-        return self.recipe.generate
+        """The settings of the queries, with the copy of candidate sets that are gone."""
+        return find_sets(self.recipe, self.folder).generate
 
 
 def _describe_offers(config: GenerateConfig, tools: Sequence[Tool]) -> Iterator[str]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -26,7 +24,7 @@ from toolbank.retrievers.settings import Tool2VecConfig
 from toolbank.run.stage import Stage, bank_hashes, has_grades, hash_file
 from toolbank.run.stages.asking import AskingStage
 from toolbank.run.version_0_7 import read_verified
-from toolbank.system.files import atomic_path, read_json, sha256_file, write_json
+from toolbank.system.files import read_json, sha256_file, write_json
 from toolbank.system.numbers import count, span
 from toolbank.system.version import __version__
 
@@ -188,9 +186,8 @@ class VerifyStage(AskingStage):
     ) -> tuple[tuple[Path, ...], Sequence[str]]:
         """The labels, and what they follow from."""
         folder, path = self.folder, self._grades_file
-        if path and not path.is_relative_to(folder.verify):
-            with atomic_path(self._kept(path)) as kept:
-                kept.write_bytes(path.read_bytes())
+        if path:
+            folder.keep_copy(self.kind, path)
         labels = folder.bank / "labels.parquet"
         write_labels(labels, value.labels)
         write_json(folder.verified, {**value.content, "calls": calls})
@@ -244,10 +241,10 @@ class VerifyStage(AskingStage):
             if "candidates" in config.model_fields_set:
                 del earlier["candidates"]
             config = config.model_copy(update=earlier)
-        path = config.replies
-        if path is None or path.is_file() or not self._kept(path).is_file():
+        if config.replies is None:
             return config
-        return config.model_copy(update={"replies": self._kept(path)})
+        replies = self.folder.find_copy(self.kind, config.replies)
+        return config.model_copy(update={"replies": replies})
 
     @staticmethod
     def _has_earlier_prompt(config: VerifyConfig) -> bool:
@@ -262,11 +259,6 @@ class VerifyStage(AskingStage):
     def _grades_file(self) -> Path | None:
         engine = self.engine
         return self.config.replies if engine and engine.plays_back else None
-
-    def _kept(self, path: Path) -> Path:
-        """Where the run keeps a copy of a file of grades, by the place where it was."""
-        place = hashlib.sha256(os.path.realpath(path).encode()).hexdigest()
-        return self.folder.verify / "files" / place[:16] / path.name
 
     def _is_bank_done(self) -> bool:
         from toolbank.run.stages.asks import AsksStage
