@@ -357,6 +357,9 @@ def walk_package(
         if key in visited:
             continue
         visited.add(key)
+        # A module that was imported meanwhile may have added to the `__all__` of this one.
+        now = reader.open(place.path, place.module, place.deprecated)
+        place = replace(now, is_deep=place.is_deep)
         for member in reader.names(walk, place):
             try:
                 child = _take_member(walk, place, member)
