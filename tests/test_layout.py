@@ -137,7 +137,7 @@ BUDGETS = {
     "papers": (23, 2_980),
     "publish": (15, 1_840),
     "report": (11, 1_570),
-    "requests": (40, 7_500),
+    "requests": (40, 7_530),
     "retrievers": (33, 5_320),
     "run": (29, 4_930),
     "search": (20, 3_400),

@@ -1,15 +1,18 @@
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from tests.servers.chat import Answer, ChatServer
 from tests.world import write_lines
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query, Tool
+from toolbank.config.assets import shipped
 from toolbank.llm.journal import Journal
 from toolbank.llm.templates import PromptTemplate
 from toolbank.publish.exports import export_bank
@@ -102,6 +105,28 @@ def test_a_model_that_knows_the_better_text_wins_in_both_orders(judge):
     assert len(server.calls) == 8 * 2 * 3
     firsts = [sides(call)[0][:4] for call in server.calls]
     assert firsts.count("good") == firsts.count("bad ") == 24
+
+
+def test_a_criterion_of_the_user_is_explained_to_the_model(judge, tmp_path):
+    shutil.copy(shipped("prompts") / "judge.j2", tmp_path / "prompts")
+    own = {"criteria": ["brevity"], "meanings": {"brevity": "The one that says less."}}
+    script = Answer.json({"reason": "", "winner": "A"})
+    with ChatServer(lambda call: script) as server:
+        judged = judge(**model(server), pairs=2, **own)
+    assert counts(judged, "brevity") == (0, 2, 0)
+    assert all("The one that says less." in call.prompt for call in server.calls)
+
+
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [
+        ({"criteria": ["brevity"], "engine": "openai"}, "meanings"),
+        ({"criteria": ["brevity"], "meanings": {"brevity": "Less."}}, "judge.engine"),
+    ],
+)
+def test_a_criterion_that_nothing_explains_is_refused(settings, named):
+    with pytest.raises(ValidationError, match=named):
+        JudgeConfig(**settings)
 
 
 def test_where_no_call_is_answered_it_fails_and_nothing_is_judged(judge):

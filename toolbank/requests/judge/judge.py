@@ -74,10 +74,10 @@ class JudgeStep(Step[str, dict[str, Any]]):
     def __init__(self, pairs: Sequence[Pair], config: JudgeConfig) -> None:
         template = PromptTemplate(TEMPLATE)
         self._calls: list[tuple[int, ChatRequest]] = [
-            (number, make_request(template, number, criterion, first, second))
+            (number, make_request(template, number, criterion, first, second, meaning))
             for number, pair in enumerate(pairs)
             if not pair.is_identical
-            for criterion in config.criteria
+            for criterion, meaning in config.explained.items()
             for first, second in (
                 (pair.query.text, pair.other.text),
                 (pair.other.text, pair.query.text),
@@ -152,9 +152,9 @@ def sample_verdicts(
     """
     template = PromptTemplate(TEMPLATE)
     requests = [
-        make_request(template, number, criterion, draft.draft, draft.draft)
+        make_request(template, number, criterion, draft.draft, draft.draft, meaning)
         for number, draft in enumerate(sample_drafts(domain))
-        for criterion in config.criteria
+        for criterion, meaning in config.explained.items()
     ][:SAMPLE_SIZE]
     answer = {"reason": SAMPLE_REASON, "winner": "A"}
     calls = SampleCalls("judge", requests, [answer], "comparison")

@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from toolbank.config.base import UnionChoice
 from toolbank.llm.chat import (
@@ -21,8 +21,6 @@ from toolbank.llm.chat import (
 from toolbank.llm.config import EngineConfig
 from toolbank.llm.templates import PromptTemplate
 from toolbank.system.terminal import one_line
-
-Criterion = Literal["naturalness", "fluency", "coherence"]
 
 
 class JudgeConfig(EngineConfig):
@@ -51,11 +49,37 @@ class JudgeConfig(EngineConfig):
             "`query`"
         ),
     )
-    criteria: tuple[Criterion, ...] = Field(
+    criteria: tuple[str, ...] = Field(
         default=("naturalness", "fluency", "coherence"),
         min_length=1,
-        description="each pair is judged in both orders",
+        description="each pair is judged by each, in both orders: naturalness, fluency, coherence, or "
+        "a key of `meanings`",
     )
+    meanings: dict[str, str] = Field(
+        default={},
+        description="criteria of your own for a model, by name: a sentence that says which request "
+        "is better",
+    )
+
+    @property
+    def explained(self) -> dict[str, str]:
+        """The criteria, each with the user's text of it; "" for those that the prompt explains."""
+        return {one: self.meanings.get(one, "") for one in self.criteria}
+
+    @model_validator(mode="after")
+    def _know_criteria(self) -> Self:
+        known = [*WEIGHTS, *self.meanings]
+        if unknown := [one for one in self.criteria if one not in known]:
+            raise ValueError(
+                f"criteria: there is no {unknown[0]!r}, only {', '.join(known)}; say under `meanings` "
+                "which request is better by it"
+            )
+        own = [one for one in self.criteria if one not in WEIGHTS]
+        if own and self.engine == "rules":
+            raise ValueError(
+                f"criteria: {own[0]} needs a model; set judge.engine, or remove it"
+            )
+        return self
 
 
 NAME = "rules (heuristic)"
@@ -93,7 +117,7 @@ class Features:
 
 
 # The penalty of each count. Sentences count from the third on.
-WEIGHTS: Mapping[Criterion, Mapping[str, float]] = {
+WEIGHTS: Mapping[str, Mapping[str, float]] = {
     "naturalness": {"chained_commands": 1.0, "sequence_words": 1.0, "tool_words": 2.0},
     "fluency": {
         "chained_commands": 0.5,
@@ -131,7 +155,7 @@ def read_features(text: str, tools: Sequence[str] = ()) -> Features:
     )
 
 
-def score(criterion: Criterion, features: Features) -> float:
+def score(criterion: str, features: Features) -> float:
     """Score a text: minus the weighted sum of its counts, at best 0."""
     counts = {name: float(getattr(features, name)) for name in WEIGHTS[criterion]}
     if "sentences" in counts:
@@ -139,7 +163,7 @@ def score(criterion: Criterion, features: Features) -> float:
     return -sum(WEIGHTS[criterion][name] * count for name, count in counts.items())
 
 
-def compare(criterion: Criterion, first: Features, second: Features) -> str:
+def compare(criterion: str, first: Features, second: Features) -> str:
     """Compare two texts: "A" (the first is better), "B" or "tie".
 
     The verdict does not depend on the order, so a consistency of 100 % means nothing here.
@@ -214,15 +238,27 @@ _EXCERPT = 40
 
 
 def make_request(
-    template: PromptTemplate, number: int, criterion: Criterion, first: str, second: str
+    template: PromptTemplate,
+    number: int,
+    criterion: str,
+    first: str,
+    second: str,
+    meaning: str = "",
 ) -> ChatRequest:
     """Make the request that compares two texts by one criterion, for pair `number`.
+
+    `meaning` says which text is better by a criterion of the user.
 
     Raises:
         InputError: the user's prompts/judge.j2 is broken.
     """
     return template.request(
-        number, "judge", criterion=criterion, first=first, second=second
+        number,
+        "judge",
+        criterion=criterion,
+        meaning=meaning,
+        first=first,
+        second=second,
     )
 
 
