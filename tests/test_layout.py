@@ -128,7 +128,7 @@ def test_a_source_imports_from_no_other():
 # Most files and code lines of each package. Whoever needs more says in the commit what went for it.
 BUDGETS = {
     "bank": (10, 1_760),
-    "commands": (22, 3_400),
+    "commands": (22, 3_410),
     "config": (6, 690),
     "datasets": (12, 1_430),
     "encoders": (14, 1_820),

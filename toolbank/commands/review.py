@@ -18,6 +18,7 @@ from toolbank.requests.verify.gradings import (
 )
 from toolbank.requests.verify.review import make_sheet, read_reviews
 from toolbank.requests.verify.review_forms import RECORDS, SheetForm, write_sheet
+from toolbank.run.assets import using_assets
 from toolbank.run.folder import RunFolder, open_run
 from toolbank.run.recipe import load_recipe
 from toolbank.run.run import find_todo, fit_to_folder, run_recipe
@@ -111,7 +112,9 @@ def _import_sheets(folder: RunFolder, bank: Bank, files: list[Path]) -> None:
         )
     recipe, _ = fit_to_folder(loaded, folder)
     kind = VerifyStage.kind
-    if kind in find_todo(make_stages(recipe.recipe, folder)):
+    with using_assets(recipe, folder):
+        todo = find_todo(make_stages(recipe.recipe, folder))
+    if kind in todo:
         echo(
             f"The stage verify is not done: {command('verify', folder.path)} merges the grades."
         )

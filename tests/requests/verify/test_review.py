@@ -16,6 +16,7 @@ from tests.servers.chat import Answer, ChatServer
 from tests.world import good, write_recipe
 from toolbank.bank.bank import Bank, read_labels
 from toolbank.bank.records import Query, Tool
+from toolbank.config.assets import shipped
 from toolbank.requests.verify.candidates import Candidate, write_hashed
 from toolbank.requests.verify.review import make_sheet, read_reviews
 from toolbank.requests.verify.review_forms import write_sheet
@@ -259,6 +260,9 @@ def grader(call):
 @pytest.fixture(scope="module")
 def verified(tmp_path_factory):
     folder = tmp_path_factory.mktemp("reviewed")
+    (folder / "prompts").mkdir()
+    own = shipped("prompts").joinpath("verify.j2").read_text() + "\nBe strict.\n"
+    (folder / "prompts" / "verify.j2").write_text(own)
     with ChatServer(grader) as server:
         write_recipe(folder, engine="rules", queries=20)
         by = f"verify={{engine: openai, base_url: '{server.url}', model: m, candidates: 4}}"
