@@ -273,6 +273,8 @@ def verified(tmp_path_factory):
 def test_people_review_a_run(verified, tmp_path):
     made, _, server = verified
     shutil.copytree(made, tmp_path, dirs_exist_ok=True)
+    # The run has its own copy.
+    shutil.rmtree(tmp_path / "prompts")
     [run] = (tmp_path / "runs").iterdir()
     asked = len(server.calls)
     choices = {"ann": 0, "bob": 0, "cid": -1}
