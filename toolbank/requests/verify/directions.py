@@ -14,7 +14,6 @@ import numpy as np
 from toolbank.bank.ranking import cosine_scores, top_k
 from toolbank.requests.write.affinity import link_tools
 from toolbank.retrievers.base import Retriever, all_words, split_words
-from toolbank.retrievers.bm25 import Bm25Retriever
 from toolbank.retrievers.dense import DenseRetriever, DescriptionsRetriever
 from toolbank.retrievers.lexical import LexicalIndex
 from toolbank.retrievers.settings import (
@@ -22,7 +21,6 @@ from toolbank.retrievers.settings import (
     DescriptionsConfig,
     Tool2VecConfig,
 )
-from toolbank.retrievers.tool2vec import Tool2VecRetriever
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -126,6 +124,10 @@ class Directions:
             queries=tuple(q.model_copy(update=train) for q in bank.queries),
             labels=(),
         )
+        # Few commands that read grades pool tools.
+        from toolbank.retrievers.bm25 import Bm25Retriever
+        from toolbank.retrievers.tool2vec import Tool2VecRetriever
+
         self._tool2vec = Tool2VecRetriever(Tool2VecConfig())
         self._descriptions = DescriptionsRetriever(DescriptionsConfig())
         self._retrievers: Mapping[str, Retriever] = {
