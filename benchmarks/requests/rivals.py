@@ -9,7 +9,7 @@ request: query, needed and may_stand_in (as graded), and the rivals that a reade
 catalogue names: better, as_good and missing. Each request is left out of the Tool2Vec vectors that
 rank for it, except from those of its own labels.
 
-The second round is that of a grader who finds needed what RIVALS says. `--few` keeps so many
+The second call is that of a grader who finds needed what RIVALS says. `--few` keeps so many
 requests, those with rivals first, and no asks: what a new user has. ANSWERS has a line a request:
 query and others, the answers to the free question, which no figure has without this file.
 """
@@ -152,7 +152,7 @@ def report(bank: Bank, rows: list[dict], answers: dict[str, list]) -> None:
         f"{rivals.recall(before, ('missing',))}  {size:.1f} candidates, "
         f"{tokens / len(queries):,.0f} tokens"
     )
-    share = DEFAULTS.second_round / (DEFAULTS.candidates + DEFAULTS.second_round)
+    share = DEFAULTS.second_call / (DEFAULTS.candidates + DEFAULTS.second_call)
     for total in BUDGETS:
         for second in (0, round(total * share)):
             pool(directions, rivals, queries, (total - second, second), tokens, answers)
@@ -210,7 +210,7 @@ def pool(
     print(
         f"  {first:2d} + {second:2d}  {rivals.recall(pools)}  {rivals.recall(pools, ('missing',))}"
         f"  {sizes / n:.1f} candidates, {tokens / n:,.0f} tokens ({tokens / before:.2f} times), "
-        f"{100 * rounds / n:.0f} % with a second round"
+        f"{100 * rounds / n:.0f} % with a second call"
     )
     if answers and second:
         print(f"           with free answers {rivals.recall(told)}")

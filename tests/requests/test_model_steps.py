@@ -8,7 +8,7 @@ import pytest
 
 from tests.requests.asks.test_write import ask, told
 from tests.requests.judge.test_judge import make_bank
-from tests.requests.verify.test_second_round import by_free_answer, verify_twice
+from tests.requests.verify.test_second_call import by_free_answer, verify_twice
 from tests.requests.verify.test_verify import by_rule, verify
 from tests.servers.batch import answer_file
 from tests.servers.chat import Answer, ChatServer
@@ -36,7 +36,7 @@ def prefer_good(call):
 STEPS = {
     "asks": (ask, good, 16, lambda made: (told(made), made.value.content["counts"])),
     "verify": (verify, by_rule, 12, lambda made: made.value.labels),
-    "second round": (verify_twice, by_free_answer, 24, lambda made: made.value.labels),
+    "second call": (verify_twice, by_free_answer, 24, lambda made: made.value.labels),
     "judge": (judge, prefer_good, 48, lambda made: made.value),
 }
 

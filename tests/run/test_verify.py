@@ -106,15 +106,15 @@ def test_what_it_will_take_is_planned(recipe, folder):
     said = " ".join(describe_plan(recipe(), folder / "planned").split())
     assert "Verification: the labels of 20 queries, by m at http://127.0.0.1" in said
     assert "20: one a query, with up to 3 tools in its prompt" in said
-    assert "0 to 20 in a second round, with up to 10 further tools" in said
-    assert "a second round about" in said
+    assert "0 to 20 in a second call, with up to 10 further tools" in said
+    assert "a second call about" in said
 
 
 PANEL = "verify.graders=[{model: one}, {model: two}, {model: three}]"
 
 
 def test_graders_a_sample_and_the_hole_check_are_planned(recipe, server, tmp_path):
-    more = "verify.sample=10", "verify.holes=3", "verify.second_round=0"
+    more = "verify.sample=10", "verify.holes=3", "verify.second_call=0"
     said = " ".join(describe_plan(recipe(*more, PANEL), tmp_path / "out").split())
     for name in ("one", "two"):
         assert f"Verification: the labels of 10 queries, by {name} at " in said
@@ -129,7 +129,7 @@ def test_a_budget_and_the_price_count_all_graders(recipe, server, tmp_path):
         "verify.graders=[{model: one, price: {input: 1000, output: 1000}},"
         " {model: two, price: {input: 1000, output: 1000}}]"
     )
-    settings = prices, "verify.second_round=0", "verify.budget.calls=30"
+    settings = prices, "verify.second_call=0", "verify.budget.calls=30"
     result = run_recipe(recipe(*settings), tmp_path / "out", until="verify")
     assert result.lacks
     found = read_json(tmp_path / "out" / "verify.json")
@@ -143,7 +143,7 @@ def test_the_replies_that_have_come_are_used_and_the_next_run_adds_the_rest(
     recipe, folder
 ):
     out = folder / "batched"
-    by_batch = "verify={engine: batch, model: m, candidates: 3, second_round: 0}"
+    by_batch = "verify={engine: batch, model: m, candidates: 3, second_call: 0}"
     batch = recipe(by_batch)
     assert run_recipe(batch, out, until="verify").waiting
     assert not (out / "verify.json").exists()
@@ -168,7 +168,7 @@ def test_the_replies_that_have_come_are_used_and_the_next_run_adds_the_rest(
 def test_the_batches_of_two_graders_go_out_in_one_round(recipe, folder):
     out = folder / "two-batches"
     by_batch = (
-        "verify={engine: batch, candidates: 3, second_round: 0,"
+        "verify={engine: batch, candidates: 3, second_call: 0,"
         " graders: [{model: one}, {model: two}]}"
     )
     batch = recipe(by_batch)

@@ -140,7 +140,7 @@ def test_labels_are_always_in_and_the_budget_is_kept(directions, most):
         rows = pooled[query.id]
         assert [row.tool for row in rows[: len(query.tools)]] == list(query.tools)
         assert len(rows) == len({row.tool for row in rows}) == min(most, len(TOOLS))
-        assert all(row.found_by and row.round == 1 for row in rows)
+        assert all(row.found_by and row.call_number == 1 for row in rows)
     if most == 5:
         found = {row.tool: row.found_by for row in pooled["q0"]}
         assert "part-descriptions" in found["lab.heat.melt"]

@@ -48,7 +48,9 @@ def banks(draw):
 def pool(folder, bank):
     path = folder / "candidates.parquet"
     rows = [
-        Candidate(query=q.id, key=f"k{q.id}", tool=name, found_by=("label",), round=1)
+        Candidate(
+            query=q.id, key=f"k{q.id}", tool=name, found_by=("label",), call_number=1
+        )
         for q in bank.queries
         for name in NAMES
     ]

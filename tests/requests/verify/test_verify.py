@@ -44,7 +44,7 @@ BANK = Bank(
 def verify(server, folder, bank=BANK, tools_id="tools", earlier=None, **settings):
     url = getattr(server, "url", "http://127.0.0.1:9")
     engine = {"engine": "openai", "model": "m", "base_url": url}
-    few = {"candidates": 6, "second_round": 0}
+    few = {"candidates": 6, "second_call": 0}
     config = VerifyConfig(**{**engine, **few, **settings})
     folder.mkdir(exist_ok=True)
     with Journal(folder / "journal.sqlite") as journal:

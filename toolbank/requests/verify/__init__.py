@@ -10,7 +10,7 @@ from pydantic import Field, PrivateAttr, model_validator
 from toolbank.llm.config import ENGINE_NAME, EngineConfig
 
 REGRADE = "regrade"
-"""The step of the calls of a second round."""
+"""The step of second calls."""
 
 Check = Literal["deprecated", "alias", "unspoken", "round-trip"]
 
@@ -53,7 +53,7 @@ class VerifyConfig(EngineConfig):
         le=100,
         description="most tools that are graded for a query, its labels included",
     )
-    second_round: int = Field(
+    second_call: int = Field(
         default=10,
         ge=0,
         le=100,

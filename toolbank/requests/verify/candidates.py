@@ -53,7 +53,7 @@ class Candidate(Record):
 
     `key` is a hash of the request, its labels and the bank's tools; if it changes, the request's
     candidates are pooled again. `rank` is the rank of a label by Tool2Vec, from 1; 0 for other
-    tools and beyond the retrieved ones. `round` is the call that shows it, 1 or 2.
+    tools and beyond the retrieved ones. `call_number` is that of the call that shows it, 1 or 2.
     """
 
     query: str
@@ -61,7 +61,7 @@ class Candidate(Record):
     tool: str
     found_by: tuple[str, ...]
     rank: int = 0
-    round: int = 1
+    call_number: int = 1
 
 
 def pool_candidates(
@@ -72,7 +72,7 @@ def pool_candidates(
     directions: Callable[[], Directions],
     graded: Collection[str] = (),
 ) -> dict[str, list[Candidate]]:
-    """Pool the first round of every request, or take it from `path`; returned by request id.
+    """Pool the candidates of the first calls, or take them from `path`; returned by request id.
 
     `tools_id` identifies the bank's tools. Earlier candidates stay in the file if their key is
     among `graded`, because grades refer to them. New candidates are on disk before this returns.
@@ -84,7 +84,7 @@ def pool_candidates(
     kept: dict[str, list[Candidate]] = {}
     earlier: list[Candidate] = []
     for row in read_hashed(path, Candidate, _ADVICE):
-        if keys.get(row.query) == row.key and row.round < _FURTHER:
+        if keys.get(row.query) == row.key and row.call_number < _FURTHER:
             kept.setdefault(row.query, []).append(row)
         elif keys.get(row.query) == row.key or row.key in graded:
             earlier.append(row)
@@ -102,14 +102,14 @@ _FURTHER = 2
 
 
 def add_further(path: Path, further: Iterable[Candidate]) -> None:
-    """Add the candidates of second rounds to the file, each once, sorted after the others."""
+    """Add the candidates of second calls to the file, each once, sorted after the others."""
     rows = list(read_hashed(path, Candidate, _ADVICE))
-    second = {_identify(row): row for row in rows if row.round == _FURTHER}
+    second = {_identify(row): row for row in rows if row.call_number == _FURTHER}
     known = len(second)
     for row in further:
         second.setdefault(_identify(row), row)
     if len(second) > known:
-        first = (row for row in rows if row.round != _FURTHER)
+        first = (row for row in rows if row.call_number != _FURTHER)
         write_hashed(path, Candidate, chain(first, (second[k] for k in sorted(second))))
 
 
@@ -130,7 +130,7 @@ def read_shown(path: Path) -> dict[tuple[str, str], list[str]]:
     """Read the tools of the first call by request and key; none if there is no file."""
     shown: dict[tuple[str, str], list[str]] = {}
     for row in read_candidates(path):
-        if row.round < _FURTHER:
+        if row.call_number < _FURTHER:
             shown.setdefault((row.query, row.key), []).append(row.tool)
     return shown
 

@@ -1,4 +1,4 @@
-"""Find the tools of a second round: those that the grader names freely, and neighbours of others."""
+"""Find the tools of a second call: those that the grader names freely, and neighbours of others."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _read(row: Any) -> FreeAnswer:
 
 
 class FurtherTools:
-    """Finds what a second round grades. `matched` counts free answers by how they were matched."""
+    """Finds what a second call grades. `matched` counts free answers by how they were matched."""
 
     def __init__(self, directions: Directions) -> None:
         self._directions = directions

@@ -125,20 +125,20 @@ def sample_grades(
         ]
 
     first = ask(config.candidates, again=False)
-    calls = [SampleCalls("verify", first, [{**answer, **free}], "first round")]
-    if config.second_round or config.holes:
-        second = ask(config.second_round + 5, again=True)
-        calls.append(SampleCalls(REGRADE, second, [answer], "second round"))
+    calls = [SampleCalls("verify", first, [{**answer, **free}], "first call")]
+    if config.second_call or config.holes:
+        second = ask(config.second_call + 5, again=True)
+        calls.append(SampleCalls(REGRADE, second, [answer], "second call"))
     return StepSample(queries, tuple(calls))
 
 
 @dataclass(frozen=True)
 class GradedRequest:
-    """The labels of a request after all its rounds.
+    """The labels of a request after all its calls.
 
-    `dropped` are the reasons of dropped alternatives. `further` are the tools of the second round,
+    `dropped` are the reasons of dropped alternatives. `further` are the tools of the second call,
     each with the directions that found it; `matched` counts the free answers by how they matched,
-    and `lost` is why the reply of the second round can't be used, so that the first one counts.
+    and `lost` is why the reply of the second call can't be used, so that the first one counts.
     """
 
     labels: tuple[Label, ...]
@@ -160,7 +160,7 @@ class GradedRequest:
 
 @dataclass(frozen=True)
 class Grades:
-    """The gradings by an engine, their part of verify.json, and the second round's candidates."""
+    """The gradings by an engine, their part of verify.json, and the second call's candidates."""
 
     gradings: Sequence[Grading] = ()
     content: Mapping[str, Any] = field(default_factory=dict)
@@ -208,7 +208,7 @@ class GradeStep(Step[GradedRequest, Grades]):
         self._candidates = candidates
         self._further = further
         self._again = again
-        self._most_further = config.second_round
+        self._most_further = config.second_call
         self._first: dict[int, GradedRequest] = {}
         self.most_calls = 2 if further else 1
 
@@ -260,7 +260,7 @@ class GradeStep(Step[GradedRequest, Grades]):
                     query.id, query.query, self._by, self._source, value.labels, key
                 )
             )
-            make = partial(Candidate, query=query.id, key=key, round=2)
+            make = partial(Candidate, query=query.id, key=key, call_number=2)
             further += [make(tool=n, found_by=by) for n, by in value.further.items()]
         dropped = Counter(reason for one in graded for reason in one.dropped)
         content = {
@@ -268,7 +268,7 @@ class GradeStep(Step[GradedRequest, Grades]):
             "prompt_hash": self._prompts.hash,
             "not_graded": lost,
             "dropped_alternatives": dict(sorted(dropped.items())),
-            **({"second_round": _sum_up(graded)} if self._further else {}),
+            **({"second_call": _sum_up(graded)} if self._further else {}),
         }
         gone = self.total - len(self.answers) + self.failures.total()
         why = join_reasons(Counter(row["reason"] for row in lost))
@@ -277,7 +277,7 @@ class GradeStep(Step[GradedRequest, Grades]):
             problems.append(f"alternatives dropped: {join_reasons(dropped)}")
         if again := Counter(one.lost for one in graded if one.lost):
             problems.append(
-                "second round not usable, so that the first grades count: "
+                "second call not usable, so that the first grades count: "
                 f"{join_reasons(again)}"
             )
         return StepResult(
@@ -298,7 +298,7 @@ class GradeStep(Step[GradedRequest, Grades]):
         tools: Sequence[str],
         reply: ChatReply,
     ) -> GradedRequest:
-        """Read the reply of the second round; the first counts if this one needs no tool."""
+        """Read the reply of the second call; the first counts if this one needs no tool."""
         second = _read(query, reply, tools)
         if isinstance(second, Rejection):
             return replace(first, lost=second.reason)
@@ -319,7 +319,7 @@ def _read(
 
 
 def _sum_up(graded: Sequence[GradedRequest]) -> dict[str, Any]:
-    """Count the second rounds, and the free answers by how they matched the catalogue."""
+    """Count the second calls, and the free answers by how they matched the catalogue."""
     matched = Counter[MatchKind]()
     for one in graded:
         matched.update(one.matched)

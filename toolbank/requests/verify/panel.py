@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 class Panel:
     """The graders of a recipe, and what they need to grade requests of a bank.
 
-    `pooled` are the candidates of each request; without `further` there is no second round.
+    `pooled` are the candidates of each request; without `further` there is no second call.
     """
 
     bank: Bank

@@ -87,11 +87,11 @@ def verify_bank(
     grades.
 
     Keys of the content: `engine` and `set_aside` as configured; `candidates` of a request, counted
-    over both rounds; `directions`, how many candidates each found, and how many are needed;
+    over both calls; `directions`, how many candidates each found, and how many are needed;
     `findings`, how many labels and requests each check found, with examples; with an engine
     `model`, `prompt_hash`, `not_graded`, a row with the reason for each request (`instead`: whose
     grade counts), and
-    `second_round`, how many requests had one, how many of them its tools changed, and how many
+    `second_call`, how many requests had one, how many of them its tools changed, and how many
     free answers matched the catalogue by name, by description or not; with grades `agreement` of
     all merged grades (as of `measure_agreement`), `graders`, a row for each source, and
     `people_and_models`; `unused`, the stored grades that do not apply, by reason; `counts` of
@@ -126,7 +126,7 @@ def verify_bank(
         findings = list(check_labels(bank, pooled))
         if kind is not None:
             further = None
-            if config.second_round and not kind.plays_back:
+            if config.second_call and not kind.plays_back:
                 further = FurtherTools(make_directions())
             asking = Panel(bank, config, domain, seed, journal, pooled, further)
             graded = asking.grade()
@@ -193,7 +193,7 @@ def verify_bank(
         (
             *graded.problems,
             *holes.problems,
-            *_list_second_rounds(content),
+            *_list_second_calls(content),
             *_list_graders(content),
             *(compared.describe() if compared else ()),
             *([holes.value.describe()] if holes.value else ()),
@@ -279,15 +279,15 @@ def _compare_graders(
     )
 
 
-def _list_second_rounds(content: Mapping[str, Any]) -> Iterator[str]:
-    """List how often there was a second round, and what became of free answers."""
-    rounds = content.get("second_round")
-    if rounds and rounds["requests"] + sum(rounds["free_answers"].values()):
-        free = rounds["free_answers"]
+def _list_second_calls(content: Mapping[str, Any]) -> Iterator[str]:
+    """List how often there was a second call, and what became of free answers."""
+    second = content.get("second_call")
+    if second and second["requests"] + sum(second["free_answers"].values()):
+        free = second["free_answers"]
         yield (
-            f"second round: {count(rounds['requests'], 'request')} "
-            f"({100 * rounds['share']:.0f} %), and its tools changed the labels of "
-            f"{rounds['changed']:,}; of the tools that the model missed, {free['name']:,} were "
+            f"second call: {count(second['requests'], 'request')} "
+            f"({100 * second['share']:.0f} %), and its tools changed the labels of "
+            f"{second['changed']:,}; of the tools that the model missed, {free['name']:,} were "
             f"matched by name, {free['description']:,} by description, {free['none']:,} not"
         )
 

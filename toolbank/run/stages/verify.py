@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 # Earlier versions had no such keys; where they are not set, earlier results stay.
-_NEW_KEYS = ("second_round", "graders", "sample", "holes")
+_NEW_KEYS = ("second_call", "graders", "sample", "holes")
 
 
 class VerifyStage(AskingStage):
@@ -151,12 +151,12 @@ class VerifyStage(AskingStage):
         fewest = 0 if self.config.is_third else total
         first, second = (history.usage.get(step) for step in VerifyConfig.call_steps)
         again = (0.0, float(total))
-        if not self.config.second_round:
+        if not self.config.second_call:
             again = (0.0, 0.0)
         elif first is not None and first.replies:
             share = (second.replies if second else 0) / first.replies
             again = (fewest * share, total * share)
-        if not (self.config.second_round or self.config.holes):
+        if not (self.config.second_call or self.config.holes):
             return [(fewest, total)]
         return [(fewest, total), (again[0], again[1] + min(self.config.holes, total))]
 
@@ -172,9 +172,9 @@ class VerifyStage(AskingStage):
             return said
         number = span(f"{second[0].fewest:,}", f"{second[0].most:,}")
         what = [
-            f"a second round, with up to {config.second_round} further tools: those that the model "
+            f"a second call, with up to {config.second_call} further tools: those that the model "
             "names freely, and neighbors of tools that it needs"
-        ] * bool(config.second_round)
+        ] * bool(config.second_call)
         if config.holes:
             what.append(
                 f"the hole check of up to {count(config.holes, 'test query', 'test queries')}"
@@ -237,7 +237,7 @@ class VerifyStage(AskingStage):
         """
         config = (self.recipe.verify or VerifyConfig()).by_grader()[0]
         if self._has_earlier_prompt(config):
-            earlier = {"candidates": 20, "second_round": 0}
+            earlier = {"candidates": 20, "second_call": 0}
             if "candidates" in config.model_fields_set:
                 del earlier["candidates"]
             config = config.model_copy(update=earlier)

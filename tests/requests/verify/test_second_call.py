@@ -8,7 +8,7 @@ from tests.servers.chat import Answer, ChatServer
 from toolbank.bank.bank import Bank
 from toolbank.requests.verify.gradings import read_gradings
 
-FEW = {"candidates": 3, "second_round": 4}
+FEW = {"candidates": 3, "second_call": 4}
 
 
 def verify_twice(server, folder, **settings):
@@ -45,7 +45,7 @@ def by_free_answer(call):
 
 def second(folder):
     frame = pl.read_parquet(folder / "verify" / "candidates.parquet")
-    return frame.filter(round=2)
+    return frame.filter(call_number=2)
 
 
 def test_a_tool_that_is_named_freely_gets_a_grade(tmp_path):
@@ -62,7 +62,7 @@ def test_a_tool_that_is_named_freely_gets_a_grade(tmp_path):
     got = set(rows(found, "query", "tool"))
     assert len(named & got) == len(BANK.queries)
     assert further["found_by"].explode().unique().to_list() == ["free-name"]
-    summary = found.value.content["second_round"]
+    summary = found.value.content["second_call"]
     assert (summary["requests"], summary["share"], summary["changed"]) == (12, 1.0, 12)
     assert summary["free_answers"] == {"name": 12, "description": 0, "none": 0}
     by = found.value.content["directions"]
@@ -78,7 +78,7 @@ def test_candidates_of_an_earlier_version_are_shown_again(tmp_path):
         verify(server, tmp_path, **FEW)
         path = tmp_path / "verify" / "candidates.parquet"
         before = pl.read_parquet(path)
-        before.filter(round=1).drop("round").write_parquet(path)
+        before.filter(call_number=1).drop("call_number").write_parquet(path)
         path.with_suffix(".sha256").unlink()
         asked = len(server.calls)
         verify(server, tmp_path, **FEW)
@@ -103,7 +103,7 @@ def test_nothing_new_takes_no_second_call(tmp_path, others, matched):
     with ChatServer(script) as server:
         found = verify(server, tmp_path, bank, **FEW)
         assert len(server.calls) == 1
-    free = found.value.content["second_round"]["free_answers"]
+    free = found.value.content["second_call"]["free_answers"]
     assert tuple(free.values()) == matched
     assert rows(found, "tool") == [(BANK.queries[0].tools[0],)]
 
@@ -118,10 +118,10 @@ def test_neighbours_of_a_tool_that_is_newly_needed_are_graded(tmp_path):
     with ChatServer(script) as server:
         found = verify(server, tmp_path, bank, **FEW)
     [_, call] = server.calls
-    assert len(shown(call)[1]) == 1 + FEW["second_round"]
-    assert second(tmp_path)["tool"].len() == FEW["second_round"]
+    assert len(shown(call)[1]) == 1 + FEW["second_call"]
+    assert second(tmp_path)["tool"].len() == FEW["second_call"]
     # The label was not shown again, so that the first grades count.
-    assert found.value.content["second_round"]["not_usable"] == 1
+    assert found.value.content["second_call"]["not_usable"] == 1
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_a_second_reply_that_cannot_be_used_leaves_the_first_grades(
         found = verify(server, tmp_path, bank, **FEW)
         assert len(server.calls) == 2
     assert rows(found, "tool") == [(BANK.queries[0].tools[0],)]
-    [problem] = [one for one in found.problems if "second round not usable" in one]
+    [problem] = [one for one in found.problems if "second call not usable" in one]
     assert reason in problem
     assert found.value.content["not_graded"] == []
 
