@@ -7,7 +7,12 @@ from hypothesis import strategies as st
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Ask, Query, Tool
 from toolbank.requests.profile import CopiesConfig
-from toolbank.requests.profile.copies import count_copies, find_copies, find_dropped
+from toolbank.requests.profile.copies import (
+    CopyCounts,
+    count_copies,
+    find_copies,
+    find_dropped,
+)
 from toolbank.requests.write.near_duplicates import measure_jaccard, word_grams
 
 LIMITS = CopiesConfig()
@@ -92,3 +97,11 @@ def test_only_copies_of_held_out_requests_and_of_other_sets_are_dropped(bank, tm
     public.write_text(json.dumps({"query": "something ELSE entirely"}) + "\n")
     more = CopiesConfig(drop=True, against=(public,))
     assert find_dropped(texts, bank.queries, more, None) == [0, 1, 2]
+
+
+@pytest.mark.parametrize(("same", "jaccard"), [(0, 0), (2, 1)])
+def test_counts_are_said_with_the_set_that_was_copied(same, jaccard):
+    counts = CopyCounts("train", "test", 30, 12, same, jaccard, 0, same)
+    said = counts.describe()
+    assert f"of test in train: {same + jaccard} of 30" in said
+    assert ("of 12" in said) == ("Jaccard" in said) == bool(jaccard)

@@ -16,6 +16,7 @@ from toolbank.requests.judge.summary import read_sides
 from toolbank.requests.profile import CopiesConfig
 from toolbank.requests.write.near_duplicates import NearDuplicates, compared_words
 from toolbank.retrievers.lexical import LexicalIndex
+from toolbank.system.numbers import count
 
 How = Literal["same", "jaccard", "cosine"]
 
@@ -67,13 +68,14 @@ class CopyCounts:
             "Jaccard": self.jaccard,
             "cosine": self.cosine,
         }
-        if not self.total:
-            return f"copies in {self.of}: none of {self.requests:,} of {self.against}"
-        by = ", ".join(f"{name} {number:,}" for name, number in parts.items() if number)
-        return (
-            f"copies in {self.of}: {self.total:,} of {self.requests:,} ({by}) copy "
-            f"{self.copied:,} of {self.others:,} of {self.against}"
+        found = (
+            f"copies of {self.against} in {self.of}: {self.total:,} of "
+            f"{count(self.requests, 'request')}"
         )
+        if not self.total:
+            return found
+        by = ", ".join(f"{name} {number:,}" for name, number in parts.items() if number)
+        return f"{found} ({by}); they copy {self.copied:,} of {self.others:,}"
 
 
 @dataclass(frozen=True)
