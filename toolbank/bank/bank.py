@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 PROFILE = "profile.parquet"
 """The file of profiles in a bank's folder."""
 
+MISSING, FITTED = "missing.parquet", "fitted.parquet"
+"""The files of missing-tool queries, and of those among them that a grader found a tool for."""
+
 Labels = Literal["verified", "first"]
 """Which labels of a query count if it has verified ones."""
 
@@ -179,7 +182,9 @@ class Bank:
 
     `asks` are queries for one tool each. They are in no split: all are training data. `labels` are
     the result of a verification; `queries` are not changed by it. `profiles` are those of queries
-    by id, some of which may be out of date; `classes` has the others.
+    by id, some of which may be out of date; `classes` has the others. `missing` are the missing-tool
+    queries: no tool of the bank fits them, and they have no `tools`. They have splits, and nothing
+    is trained on them but calibrations.
     """
 
     tools: tuple[Tool, ...]
@@ -188,6 +193,7 @@ class Bank:
     asks: tuple[Ask, ...] = ()
     labels: tuple[Label, ...] = ()
     profiles: Mapping[str, QueryProfile] = field(default_factory=dict)
+    missing: tuple[Query, ...] = ()
 
     @property
     def tool_names(self) -> tuple[str, ...]:
@@ -254,6 +260,11 @@ class Bank:
             and found.key == label_key(query, self.verified.get(query.id))
         }
 
+    @property
+    def graded_missing(self) -> tuple[Query, ...]:
+        """The missing-tool queries that a grader has seen with tools of the whole bank."""
+        return tuple(query for query in self.missing if query.id in self.verified)
+
     def alternatives(self, query: Query) -> tuple[str, ...]:
         """List the alternatives to the tools that a query needs."""
         verified = self.verified.get(query.id)
@@ -298,15 +309,21 @@ class Bank:
         )
 
     def save(self, folder: Path) -> None:
-        """Write tools.parquet, queries.parquet, asks.parquet, labels.parquet and bank.json.
+        """Write tools, queries, asks, labels and missing-tool queries (.parquet), and bank.json.
 
-        Each is written atomically. Without asks or labels, their file is removed.
+        Each is written atomically. Without asks, labels or missing-tool queries, their file is
+        removed.
         """
         write_tools(folder / "tools.parquet", self.tools)
         write_queries(folder / "queries.parquet", self.queries)
-        optional = (("asks", Ask, self.asks), ("labels", Label, self.labels))
+        optional = (
+            ("asks.parquet", Ask, self.asks),
+            ("labels.parquet", Label, self.labels),
+            (MISSING, Query, self.missing),
+            (FITTED, Query, ()),
+        )
         for name, kind, records in optional:
-            path = folder / f"{name}.parquet"
+            path = folder / name
             if records:
                 write_records(path, kind, records)
             else:
@@ -314,8 +331,10 @@ class Bank:
         write_json(folder / "bank.json", self.info)
 
     @classmethod
-    def load(cls, folder: Path) -> Bank:
+    def load(cls, folder: Path, *, settled: bool = True) -> Bank:
         """Read a bank folder.
+
+        If `settled`, missing-tool queries for which a grader found a tool are among the queries.
 
         Raises:
             InputError: a file is missing, damaged, or has another layout.
@@ -325,7 +344,14 @@ class Bank:
         asks = read_asks(folder / "asks.parquet")
         labels = read_labels(folder / "labels.parquet")
         info = read_checked(folder / "bank.json", dict[str, Any])
-        return cls(tools, queries, info, asks, labels, read_profiles(folder))
+        missing, fitted = (
+            read_queries(path) if path.is_file() and is_read else ()
+            for path, is_read in ((folder / MISSING, True), (folder / FITTED, settled))
+        )
+        found = {query.id for query in fitted}
+        missing = tuple(query for query in missing if query.id not in found)
+        queries = (*queries, *fitted)
+        return cls(tools, queries, info, asks, labels, read_profiles(folder), missing)
 
 
 _EXAMPLES = 5

@@ -50,10 +50,9 @@ def load_labelled(folder: RunFolder, labels: Labels) -> Bank:
     Raises:
         InputError: a file is missing, damaged, or not of this layout.
     """
-    bank = Bank.load(folder.bank)
-    return (
-        bank.with_labels_applied() if labels == "verified" else replace(bank, labels=())
-    )
+    if labels == "first":
+        return replace(Bank.load(folder.bank, settled=False), labels=())
+    return Bank.load(folder.bank).with_labels_applied()
 
 
 def fit_together(fit: Fit) -> Retriever:

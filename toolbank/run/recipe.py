@@ -50,6 +50,7 @@ from toolbank.papers.planner.config import PlannerConfig
 from toolbank.report import ReportConfig
 from toolbank.requests.asks import AsksConfig
 from toolbank.requests.judge.judges import JudgeConfig
+from toolbank.requests.missing import MissingConfig
 from toolbank.requests.profile import ProfileConfig
 from toolbank.requests.verify import VerifyConfig
 from toolbank.requests.write.config import GenerateConfig
@@ -150,6 +151,11 @@ class Recipe(Config):
         description="queries for single tools; unset: none. Without `engine`, it inherits the "
         "engine settings of `generate`",
     )
+    missing: MissingConfig | None = Field(
+        default=None,
+        description="queries that no tool fits; unset: none. Without `engine`, it inherits the "
+        "engine settings of `generate`",
+    )
     split: SplitConfig = SplitConfig()
     judge: JudgeConfig = Field(
         default=JudgeConfig(),
@@ -218,7 +224,7 @@ class Recipe(Config):
         if self.dataset is not None:
             is_judged = "judge" in self.model_fields_set
             origin = _MADE if is_judged else (*_MADE, "judge")
-        options = {"asks": self.asks, "verify": self.verify}
+        options = {"asks": self.asks, "missing": self.missing, "verify": self.verify}
         return *origin, *(name for name, config in options.items() if config is None)
 
     def demand_validation(self) -> None:
@@ -252,7 +258,7 @@ class Recipe(Config):
             )
         return language
 
-    @field_validator("generate", "asks")
+    @field_validator("generate", "asks", "missing")
     @classmethod
     def _set_language(cls, config: Any, info: ValidationInfo) -> Any:
         language = info.data.get("language", ENGLISH)
@@ -277,15 +283,15 @@ class Recipe(Config):
             )
         return self
 
-    @field_validator("asks", mode="before")
+    @field_validator("asks", "missing", mode="before")
     @classmethod
-    def _inherit_engine(cls, asks: Any, info: ValidationInfo) -> Any:
+    def _inherit_engine(cls, config: Any, info: ValidationInfo) -> Any:
         """Inherit the engine of `generate`."""
         generate = info.data.get("generate")
-        if not isinstance(asks, dict) or "engine" in asks or generate is None:
-            return asks
+        if not isinstance(config, dict) or "engine" in config or generate is None:
+            return config
         taken = generate.model_fields_set & EngineConfig.model_fields.keys()
-        return {key: getattr(generate, key) for key in taken} | asks
+        return {key: getattr(generate, key) for key in taken} | config
 
     @field_validator("split")
     @classmethod

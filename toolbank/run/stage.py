@@ -11,6 +11,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+from toolbank.bank.bank import FITTED, MISSING
 from toolbank.config.assets import Asset, find_asset
 from toolbank.config.base import shape
 from toolbank.encoders.location import encoder_identity, locate
@@ -304,11 +305,25 @@ def bank_hashes(folder: RunFolder, recipe: Recipe | None = None) -> dict[str, st
     return {name: hash_file(folder.bank / name) for name in names}
 
 
+def missing_hashes(folder: RunFolder, recipe: Recipe) -> dict[str, str]:
+    """Hash the missing-tool queries, if the recipe or its dataset has some."""
+    path = folder.bank / MISSING
+    has_some = recipe.missing is not None or folder.is_left_by(path, ["dataset"])
+    return {"missing": hash_file(path)} if has_some else {}
+
+
 def label_hashes(folder: RunFolder, recipe: Recipe) -> dict[str, str]:
-    """Hash the merged labels, if the run verifies them or its dataset has some."""
-    path = folder.bank / "labels.parquet"
-    has_labels = has_grades(recipe, folder) or folder.is_left_by(path, ["dataset"])
-    return {"labels": hash_file(path)} if has_labels else {}
+    """Hash the merged labels, if the run verifies them or its dataset has some.
+
+    With missing-tool queries, also those among them that a grader found a tool for.
+    """
+    path, fitted = folder.bank / "labels.parquet", folder.bank / FITTED
+    is_verified = has_grades(recipe, folder)
+    has_labels = is_verified or folder.is_left_by(path, ["dataset"])
+    return {
+        **({"labels": hash_file(path)} if has_labels else {}),
+        **({"fitted": hash_file(fitted)} if is_verified and fitted.is_file() else {}),
+    }
 
 
 def has_grades(recipe: Recipe, folder: RunFolder) -> bool:

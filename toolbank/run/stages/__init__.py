@@ -12,6 +12,7 @@ from toolbank.run.stages.evaluate import EvaluateStage
 from toolbank.run.stages.fit import FitStage
 from toolbank.run.stages.generate import GenerateStage
 from toolbank.run.stages.judge import JudgeStage
+from toolbank.run.stages.missing import MissingStage
 from toolbank.run.stages.profile import ProfileStage
 from toolbank.run.stages.report import ReportStage
 from toolbank.run.stages.sources import SourcesStage
@@ -28,6 +29,7 @@ STAGES: tuple[type[Stage], ...] = (
     SourcesStage,
     GenerateStage,
     AsksStage,
+    MissingStage,
     JudgeStage,
     VerifyStage,
     ProfileStage,

@@ -53,6 +53,7 @@ from toolbank.run.stage import (
     files_read,
     hash_file,
     label_hashes,
+    missing_hashes,
     model_hashes,
     write_searches,
 )
@@ -78,7 +79,7 @@ class EvaluateStage(Stage):
     """Evaluates every retriever on the test split and the labelled files."""
 
     kind = "evaluate"
-    needs = ("retrievers", "profile")
+    needs = ("missing", "retrievers", "profile")
 
     def depends(self) -> dict[str, Any]:
         """What the figures follow from."""
@@ -87,6 +88,7 @@ class EvaluateStage(Stage):
             "layout": _LAYOUT,
             "bank": bank_hashes(folder, recipe),
             **label_hashes(folder, recipe),
+            **missing_hashes(folder, recipe),
             "profile": hash_file(folder.bank / PROFILE),
             "models": model_hashes(recipe, folder),
             "files": [files_read(config, recipe) for config in recipe.retrievers],

@@ -13,6 +13,7 @@ from toolbank.run.stage import (
     bank_hashes,
     has_grades,
     hash_file,
+    missing_hashes,
     model_hashes,
 )
 from toolbank.system.version import __version__
@@ -22,7 +23,7 @@ class ReportStage(Stage):
     """Writes report.html of all that the other stages left, and quality.json."""
 
     kind = "report"
-    needs = ("judge", "profile", "evaluate")
+    needs = ("missing", "judge", "profile", "evaluate")
 
     def depends(self) -> dict[str, Any]:
         """All that the page shows."""
@@ -30,6 +31,7 @@ class ReportStage(Stage):
         is_judged = "judge" not in recipe.unused_keys
         return {
             "bank": bank_hashes(folder, recipe),
+            **missing_hashes(folder, recipe),
             "info": hash_file(folder.bank / "bank.json"),
             **({"asks": hash_file(folder.bank / "asks.json")} if recipe.asks else {}),
             "judge": hash_file(folder.judge) if is_judged else None,

@@ -21,7 +21,13 @@ from toolbank.requests.verify.further import OTHERS
 from toolbank.requests.verify.grade_step import TEMPLATE, sample_grades
 from toolbank.requests.verify.verify import FINDINGS, LabelVerification, verify_bank
 from toolbank.retrievers.settings import Tool2VecConfig
-from toolbank.run.stage import Stage, bank_hashes, has_grades, hash_file
+from toolbank.run.stage import (
+    Stage,
+    bank_hashes,
+    has_grades,
+    hash_file,
+    missing_hashes,
+)
 from toolbank.run.stages.asking import AskingStage
 from toolbank.run.version_0_7 import read_verified
 from toolbank.system.files import read_json, sha256_file, write_json
@@ -50,7 +56,7 @@ class VerifyStage(AskingStage):
     """
 
     kind = "verify"
-    needs = ("dataset", "generate", "asks")
+    needs = ("dataset", "generate", "asks", "missing")
     summary = "verify.json"
     leaves = ("bank/labels.parquet", "verify.json")
 
@@ -74,6 +80,7 @@ class VerifyStage(AskingStage):
         own, path = self.folder.dataset_labels, self._grades_file
         return {
             "bank": bank_hashes(self.folder, self.recipe),
+            **missing_hashes(self.folder, self.recipe),
             "config": config,
             "files": [hash_file(path) for path in self.engine_files],
             **({"by": [by, path.name]} if path else {}),
