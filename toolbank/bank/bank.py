@@ -261,9 +261,16 @@ class Bank:
         }
 
     @property
-    def graded_missing(self) -> tuple[Query, ...]:
-        """The missing-tool queries that a grader has seen with tools of the whole bank."""
-        return tuple(query for query in self.missing if query.id in self.verified)
+    def sure_missing(self) -> frozenset[str]:
+        """The ids of missing-tool queries that are graded, or that a dataset brings.
+
+        Of the others, only their writer says that no tool fits.
+        """
+        return frozenset(
+            query.id
+            for query in self.missing
+            if query.id in self.verified or query.provenance is None
+        )
 
     def alternatives(self, query: Query) -> tuple[str, ...]:
         """List the alternatives to the tools that a query needs."""

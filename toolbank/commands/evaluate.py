@@ -14,6 +14,7 @@ from toolbank.bank.bank import Bank
 from toolbank.commands.options import AllOption, OverwriteOption, RunArgument, echo
 from toolbank.config.explain import first_problem
 from toolbank.evaluation import EvaluateConfig
+from toolbank.evaluation.refusals import format_refusals, list_figures
 from toolbank.evaluation.sets import describe_labels, make_test_sets
 from toolbank.evaluation.tables import format_details, format_notes, format_table
 from toolbank.run.assets import list_inputs, using_assets
@@ -69,12 +70,15 @@ def evaluate_run(
             *([] if on else make_test_sets(bank)),
             *file_sets(bank, there),
         ]
-        figures, differences = evaluate_sets(recipe, folder, sets)
+        figures, differences, refusals = evaluate_sets(recipe, folder, sets)
     if out is not None:
-        text = json_text([asdict(figure) for figure in figures])
+        text = json_text(
+            [asdict(figure) for figure in (*figures, *list_figures(refusals))]
+        )
         write_output(out, text, inputs, overwrite=overwrite)
     blocks = (
         format_table(figures),
+        format_refusals(refusals),
         format_notes([describe_labels(evaluated) for evaluated in sets]),
         "\n".join(f"{path}: not there, and so not evaluated on" for path in gone),
         format_details(figures, differences) if everything else "",

@@ -14,7 +14,7 @@ class Dataset:
     """Tools with unique names, and queries and asks labelled with these names.
 
     Queries have the split of the dataset, if it has splits. Asks are for training. `labels` are the
-    verified labels of queries, by their ids.
+    verified labels of queries, by their ids. `missing` are queries that no tool fits.
     """
 
     tools: tuple[Tool, ...]
@@ -22,6 +22,7 @@ class Dataset:
     left_out: SkipCounter
     asks: tuple[Ask, ...] = ()
     labels: tuple[Label, ...] = ()
+    missing: tuple[Query, ...] = ()
 
 
 def gather(
@@ -30,12 +31,14 @@ def gather(
     left_out: SkipCounter,
     asks: Iterable[Ask] = (),
     labels: Iterable[Label] = (),
+    missing: Iterable[Query] = (),
 ) -> Dataset:
     """Keep what is sound, and count the rest in `left_out`.
 
     Of several tools with one name, the first is kept. A query or ask is skipped if it is blank, has
     no tool or an unlisted one, is a duplicate, or is also in the test. A tool that a query names
-    twice counts once. A label is skipped with its query, and if it names an unlisted tool.
+    twice counts once. A label is skipped with its query, and if it names an unlisted tool. A
+    query of `missing`, those that no tool fits, is skipped if it is blank or a duplicate.
     """
     listed: dict[str, Tool] = {}
     for tool in tools:
@@ -87,7 +90,8 @@ def gather(
             left_out.add("ask: the same text is in the test", ask.ask)
         else:
             asked[name, ask.ask] = ask.model_copy(update={"tool": name})
-    ids = {query.id for query in sound}
+    fit_none = _gather_missing(missing, kept.values(), left_out)
+    ids = {query.id for query in (*sound, *fit_none)}
     labels_of: dict[str, list[Label]] = {}
     for label in labels:
         labels_of.setdefault(label.query, []).append(label)
@@ -112,7 +116,34 @@ def gather(
         left_out,
         tuple(asked.values()),
         tuple(kept_labels),
+        fit_none,
     )
+
+
+def _gather_missing(
+    missing: Iterable[Query], queries: Iterable[Query], left_out: SkipCounter
+) -> tuple[Query, ...]:
+    """Keep the sound ones of queries that no tool fits; of a text twice, that of a test stays."""
+    ids, texts = set[str](), set[str]()
+    for query in queries:
+        ids.add(query.id)
+        texts.add(query.query)
+    kept: list[Query] = []
+    listed = set[str]()
+    for query in sorted(missing, key=lambda query: query.split != "test"):
+        if not query.query.strip():
+            left_out.add("query that no tool fits: blank", query.id)
+        elif query.query in texts:
+            left_out.add("query that no tool fits: another names tools", query.id)
+        elif query.query in listed:
+            left_out.add("query that no tool fits: listed twice", query.id)
+        elif query.id in ids:
+            left_out.add("query that no tool fits: its id is another's", query.id)
+        else:
+            listed.add(query.query)
+            ids.add(query.id)
+            kept.append(query)
+    return tuple(kept)
 
 
 def name_apart(documents: Iterable[tuple[str, Tool]]) -> dict[str, Tool]:

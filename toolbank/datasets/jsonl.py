@@ -32,10 +32,11 @@ class JsonlConfig(DatasetConfig):
 def read_jsonl(config: JsonlConfig) -> Dataset:
     """Read a folder with tools.jsonl and queries.jsonl, and asks.jsonl if it is there.
 
-    A tool is as of `parse_tool`. A query has `query` and `tools`, and may have `id`,
-    `split`, `draft`, `domain`, `provenance`, and `explanation` or a list of `steps`. An ask has
-    `tool` and `ask`, and may have `kind` and `provenance`. Other keys are ignored. Queries of
-    other splits than train, validation and `config.test` are skipped.
+    A tool is as of `parse_tool`. A query has `query` and `tools`, an empty list if no tool fits it,
+    and may have `id`, `split`, `draft`, `domain`, `provenance`, and `explanation` or a list of
+    `steps`. An ask has `tool` and `ask`, and may have `kind` and `provenance`. Other keys are
+    ignored. Queries of other splits than train, validation and `config.test` are skipped, and so are
+    the searches of a feedback log.
 
     Raises:
         InputError: a file can't be read, or has broken lines.
@@ -46,13 +47,15 @@ def read_jsonl(config: JsonlConfig) -> Dataset:
     rows = read_lines(config.path / "queries.jsonl", _parse_query)
     splits = {name: split for name, split in SPLITS.items() if name != "test"}
     splits[config.test] = "test"
-    for query, name in rows:
+    for query, name, event in rows:
         split = splits.get(name)
-        if name and split is None:
+        if event == _SEARCH and not query.tools:
+            left_out.add("query: a search of a feedback log", query.id)
+        elif name and split is None:
             left_out.add(f"query: of the split {name!r}", query.id)
         else:
             queries.append(query.model_copy(update={"split": split}))
-    given = {name for _, name in rows}
+    given = {name for _, name, _ in rows}
     if rows and (not queries or config.test not in {"test", *given}):
         names = ", ".join(repr(name) for name in sorted(given - {""})) or "none"
         raise InputError(
@@ -61,7 +64,9 @@ def read_jsonl(config: JsonlConfig) -> Dataset:
         )
     *_, last = jsonl_files(config)
     asks = read_lines(last, _parse_ask) if last.name == "asks.jsonl" else ()
-    return gather(tools, queries, left_out, asks)
+    missing = [query for query in queries if not query.tools]
+    queries = [query for query in queries if query.tools]
+    return gather(tools, queries, left_out, asks, missing=missing)
 
 
 def jsonl_files(config: JsonlConfig) -> tuple[Path, ...]:
@@ -87,11 +92,15 @@ def read_query_lines(path: Path) -> list[Query]:
         InputError: it can't be read, or has broken lines.
     """
     rows = read_lines(path, _parse_query)
-    return [query for query, _ in rows if query.tools and query.query.strip()]
+    return [query for query, *_ in rows if query.tools and query.query.strip()]
 
 
-def _parse_query(row: dict[str, Any], number: int) -> tuple[Query, str]:
-    """A query without its split, and the split's name; "" where it has none."""
+_SEARCH = "search"
+"""The event of a feedback log that says nothing of the tools that fit."""
+
+
+def _parse_query(row: dict[str, Any], number: int) -> tuple[Query, str, str]:
+    """A query without its split, the split's name, and the event of a log; "" where it has none."""
     text = row.get("query")
     if not isinstance(text, str):
         get_text(row, "query")
@@ -111,7 +120,7 @@ def _parse_query(row: dict[str, Any], number: int) -> tuple[Query, str]:
         domain=str(row.get("domain") or ""),
         provenance=_parse_provenance(row),
     )
-    return query, split
+    return query, split, str(row.get("event") or "")
 
 
 def _parse_ask(row: dict[str, Any], _: int) -> Ask:
@@ -136,8 +145,9 @@ KIND = DatasetKind(JsonlConfig, read_jsonl, jsonl_files)
 
 @dataclass(frozen=True)
 class LabelledRequests:
-    """Requests with their tools; `refusals` counts the skipped lines without tools.
+    """Requests with their tools, and those that no tool fits (`missing`).
 
+    `refusals` counts the skipped lines: searches of a feedback log, and blank ones without tools.
     `choices` are the ids of requests of a feedback log, whose users chose the tool among the hits.
     """
 
@@ -145,13 +155,16 @@ class LabelledRequests:
     queries: tuple[Query, ...]
     refusals: int
     choices: frozenset[str] = frozenset()
+    missing: tuple[Query, ...] = ()
 
 
 def read_labelled(path: Path) -> LabelledRequests:
     """Read a file whose lines or rows have `query` and `tools`, and may have `id`.
 
     It is JSONL, or a table as the dataset format `table` reads it. Its name is the file's stem.
-    Other keys are ignored. A line without tools may have a blank request.
+    Other keys are ignored. An empty list of tools says that no tool fits the request. A line of a
+    feedback log whose `event` is a search says nothing; such a line, and one without tools, may have
+    a blank request.
 
     Raises:
         InputError: the file can't be read, is empty, or has broken lines.
@@ -163,11 +176,17 @@ def read_labelled(path: Path) -> LabelledRequests:
     if not rows:
         raise InputError(f'{path}: no lines. Each should have "query" and "tools".')
     queries = tuple(query for query, _ in rows if query.tools)
-    choices = frozenset(query.id for query, is_choice in rows if is_choice)
-    return LabelledRequests(path.stem, queries, len(rows) - len(queries), choices)
+    choices = frozenset(query.id for query, event in rows if event == "choice")
+    missing = tuple(
+        query
+        for query, event in rows
+        if not query.tools and query.query.strip() and event != _SEARCH
+    )
+    refusals = len(rows) - len(queries) - len(missing)
+    return LabelledRequests(path.stem, queries, refusals, choices, missing)
 
 
-def _read_labelled_table(path: Path) -> Iterator[tuple[Query, bool]]:
+def _read_labelled_table(path: Path) -> Iterator[tuple[Query, str]]:
     for number, (place, row) in enumerate(read_rows(path), 1):
         names = [] if row.get("tools") is None else split_names(row["tools"])
         fields = {key: value for key, value in row.items() if key != "id" or value}
@@ -177,14 +196,14 @@ def _read_labelled_table(path: Path) -> Iterator[tuple[Query, bool]]:
             raise InputError(f"{place}: {error}.") from error
 
 
-def _parse_labelled(row: dict[str, Any], number: int) -> tuple[Query, bool]:
-    """A request, and whether it is a choice in a feedback log."""
+def _parse_labelled(row: dict[str, Any], number: int) -> tuple[Query, str]:
+    """A request, and the event of a feedback log that it is of; "" in other files."""
     tools = get_texts(row, "tools")
     is_blank = not tools and row.get("query") == ""
     query = "" if is_blank else get_text(row, "query")
     return (
         Query(id=get_id(row, number), query=query, tools=tools),
-        row.get("event") == "choice",
+        str(row.get("event") or ""),
     )
 
 

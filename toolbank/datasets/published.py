@@ -26,7 +26,10 @@ _REQUIRED = ("tools", *get_args(Split))
 ASIDE = "aside"
 """The shards of queries that a grade excluded from the splits."""
 
-_OPTIONAL = ("asks", "labels", ASIDE)
+MISSING_ROWS = "missing"
+"""The shards of queries that no tool fits."""
+
+_OPTIONAL = ("asks", "labels", ASIDE, MISSING_ROWS)
 
 R = TypeVar("R", bound=Record)
 
@@ -43,7 +46,7 @@ def shard_name(name: str, number: int, count: int) -> str:
 
 
 def read_published(config: PublishedConfig) -> Dataset:
-    """Read tools, queries, asks and labels; each query has the split of its file.
+    """Read tools, queries, asks and labels; each query with tools has the split of its file.
 
     Queries have their first labels as `tools`, and their merged ones as `labels`, as in the
     published bank. Excluded queries keep the split that they were drawn for.
@@ -63,6 +66,7 @@ def read_published(config: PublishedConfig) -> Dataset:
         SkipCounter(),
         _read(config, "asks", Ask),
         _read(config, "labels", Label),
+        _read(config, MISSING_ROWS, Query),
     )
 
 

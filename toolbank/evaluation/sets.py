@@ -25,7 +25,7 @@ class EvaluationSet:
     last tool, so it stays in the denominator of recall. `labels` are the names of each query's
     tools, as the bank has them. `parts` are positions of queries, evaluated apart as well.
     `unknown` counts the uses of each name that the bank lacks. `refusals` counts skipped lines
-    without a needed tool. `first_twins` is the result of `find_first_twins`. `alternatives` maps
+    of logs. `missing` are the requests that no tool fits, of which `not_graded` were not graded. `first_twins` is the result of `find_first_twins`. `alternatives` maps
     the tools of each query to their alternatives; empty if none is known.
     """
 
@@ -38,6 +38,8 @@ class EvaluationSet:
     parts: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
     unknown: dict[str, int] = field(default_factory=dict)
     refusals: int = 0
+    missing: tuple[str, ...] = ()
+    not_graded: int = 0
     first_twins: tuple[int, ...] = ()
     alternatives: tuple[Mapping[int, frozenset[int]], ...] = ()
 
@@ -74,20 +76,21 @@ def make_set(
     queries: Sequence[Query],
     refusals: int = 0,
     parts: Mapping[str, Sequence[int]] | None = None,
+    missing: Sequence[Query] = (),
 ) -> EvaluationSet:
     """Make a set of labelled queries; an alias counts for its tool."""
     unknown: Counter[str] = Counter()
     unlisted: dict[str, int] = {}
     gold, labels = [], []
     for query in queries:
-        missing = {tool for tool in query.tools if tool not in bank.index}
-        unknown.update(missing)
-        for tool in sorted(missing):
+        absent = {tool for tool in query.tools if tool not in bank.index}
+        unknown.update(absent)
+        for tool in sorted(absent):
             unlisted.setdefault(tool, len(bank.tools) + len(unlisted))
         places = [bank.index.get(tool, unlisted.get(tool, -1)) for tool in query.tools]
         gold.append(frozenset(places))
         named = {
-            tool if tool in missing else bank.tools[place].name: None
+            tool if tool in absent else bank.tools[place].name: None
             for tool, place in zip(query.tools, places, strict=True)
         }
         labels.append(tuple(named))
@@ -103,6 +106,7 @@ def make_set(
         },
         unknown=dict(sorted(unknown.items())),
         refusals=refusals,
+        missing=tuple(query.query for query in missing),
         first_twins=find_first_twins(bank.tools),
     )
 
@@ -172,7 +176,12 @@ def make_test_sets(bank: Bank) -> list[EvaluationSet]:
     """
     by_verified = verified_set(bank)
     sets = [held_out_set(bank), *([by_verified] if by_verified else [])]
-    last = sets[-1]
+    missing = [query for query in bank.missing if query.split == "test"]
+    last = replace(
+        sets[-1],
+        missing=tuple(query.query for query in missing),
+        not_graded=len({query.id for query in missing} - bank.sure_missing),
+    )
     classes = [
         bank.classes[one].classes() if one in bank.classes else {} for one in last.ids
     ]

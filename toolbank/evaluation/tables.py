@@ -170,7 +170,7 @@ def format_notes(labels: Sequence[SetLabels]) -> str:
             )
         if described.refusals:
             lines.append(
-                f"{name}: skipped {count(described.refusals, 'line')} without a needed tool"
+                f"{name}: skipped {count(described.refusals, 'line')} that names no tool"
             )
     return "\n".join(lines)
 

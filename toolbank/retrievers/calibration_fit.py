@@ -76,13 +76,15 @@ def fit_calibration(
     queries: Sequence[Query],
     seed: int = 0,
     packed_from: Retriever | None = None,
+    missing: Sequence[str] = (),
 ) -> Calibration | None:
     """Fit a retriever's calibration to labelled `queries`, those of `choose_requests`.
 
-    Their labels are tools of the bank. Whether anything fits is learned from three kinds of
+    Their labels are tools of the bank. Whether anything fits is learned from four kinds of
     requests: the queries with a right tool in the top 5; the same queries without the families of
-    their tools among the hits, as if the requested module or server were not in the catalogue; and
-    requests of other domains. How likely a hit is needed is learned from the queries alone. The
+    their tools among the hits, as if the requested module or server were not in the catalogue;
+    requests of other domains; and `missing`, texts near the bank's tools that none of them fits.
+    How likely a hit is needed is learned from the queries alone. The
     threshold is chosen by cross-fitted log-odds (see `choose_threshold`) and is at most `EVEN`, so
     that an expected share of at most `LOST` of further served requests is below it.
 
@@ -102,19 +104,22 @@ def fit_calibration(
     served: NDArray[np.bool_] = np.asarray(right[:, :FIRST].any(axis=1))
     if not served.any():
         return None
-    foreign = _draw_foreign(bank, len(texts), seed)
+    unserved = [_draw_foreign(bank, len(texts), seed), [*missing]]
     signals = [
         read_signals(retriever, texts, hits),
         read_signals(retriever, texts, hits, absent),
-        read_signals(retriever, foreign, retriever.search(foreign, DEPTH)),
     ]
-    vectors = [embed_requests(retriever, asked) for asked in (texts, texts, foreign)]
+    vectors = [embed_requests(retriever, texts)] * 2
+    for others in filter(None, unserved):
+        found = retriever.search(others, DEPTH)
+        signals.append(read_signals(retriever, others, found))
+        vectors.append(embed_requests(retriever, others))
     made = Calibration()
     every = np.concatenate(signals)
     made.centre = np.asarray(every.mean(axis=0))
     made.spread = np.maximum(every.std(axis=0), 1e-6)
-    found = hits[1][:, 0][hits[0][:, 0] >= 0]
-    made.scale = np.array(max(float(found.std()), 1e-6))
+    best = hits[1][:, 0][hits[0][:, 0] >= 0]
+    made.scale = np.array(max(float(best.std()), 1e-6))
     made.direction = _find_direction(packed_from or retriever, bank, seed)
     columns = np.column_stack(
         [(every - made.centre) / made.spread, np.concatenate(vectors) @ made.direction]
@@ -305,18 +310,18 @@ class CalibrationRecord:
 
 
 def measure_calibration(
-    retriever: Retriever, bank: Bank, requests: CalibrationRequests
+    retriever: Retriever,
+    bank: Bank,
+    requests: CalibrationRequests,
+    calibration: Calibration | None,
 ) -> CalibrationQuality | None:
-    """Calibrate a retriever on requests, and measure the probabilities on the test queries.
+    """Measure the probabilities of a retriever, calibrated on `requests`, on the test queries.
 
     Returns:
-        None if `fit_calibration` returns None, or there are no test queries.
+        None if there is no calibration, or there are no test queries.
     """
     queries = bank.split("test")
-    if not queries:
-        return None
-    calibration = fit_calibration(retriever, bank, requests.queries)
-    if calibration is None:
+    if not queries or calibration is None:
         return None
     texts = [query.query for query in queries]
     hits = retriever.search(texts, DEPTH)
@@ -343,7 +348,7 @@ def write_calibration(
 ) -> None:
     """Write a calibration.json, atomically."""
     origin = asdict(requests)
-    del origin["queries"]
+    del origin["queries"], origin["missing"]
     content = {"requests": origin, "retrievers": [asdict(one) for one in measured]}
     write_json(path, content)
 

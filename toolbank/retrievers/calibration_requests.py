@@ -118,13 +118,15 @@ def find_plain_encoder() -> Embed:
 class CalibrationRequests:
     """Requests to calibrate on, or the reason why there are none.
 
-    `origin` describes the `queries`, such as "20 requests of evaluate.on". `skipped` counts the
-    unusable requests of evaluate.on by reason. `near` is the nearness of validation, test and
-    evaluate.on.
+    `origin` describes the `queries`, such as "20 requests of evaluate.on". `missing` are texts that
+    no tool fits, and `missing_origin` describes them. `skipped` counts the unusable requests of
+    evaluate.on by reason. `near` is the nearness of validation, test and evaluate.on.
     """
 
     queries: tuple[Query, ...] = ()
     origin: str = ""
+    missing: tuple[str, ...] = ()
+    missing_origin: str = ""
     reason: str = ""
     skipped: Mapping[str, int] = field(default_factory=dict)
     near: Mapping[str, Nearness] = field(default_factory=dict)
@@ -153,7 +155,7 @@ def choose_requests(
     train: TrainRequests,
     *,
     copied: bool = False,
-    missing: Sequence[str] = (),
+    unreadable: Sequence[str] = (),
 ) -> CalibrationRequests:
     """Choose the requests to calibrate on, of which at least `LEAST` are needed.
 
@@ -162,9 +164,12 @@ def choose_requests(
     validation requests are used, unless a share of `MOST_NEAR` of them nearly repeats a train
     request or they are `copied` from the reference's own words. A request of a file is skipped if
     it labels a tool that the bank lacks or repeats a train request word for word. Requests with the
-    same text count once. `missing` are the names of unreadable files.
+    same text count once. `unreadable` are the names of unreadable files.
+
+    The missing-tool queries of train and validation are chosen in addition, since no retriever is
+    trained on them: those that are graded or of a dataset. Without any, it is those of `files`.
     """
-    skipped = Counter(f"{name} can't be read" for name in missing)
+    skipped = Counter(f"{name} can't be read" for name in unreadable)
     labelled: list[Query] = []
     choices: list[Query] = []
     for file in files:
@@ -193,7 +198,14 @@ def choose_requests(
         if queries
     }
 
-    give = partial(CalibrationRequests, skipped=dict(skipped), near=near)
+    missing, missing_origin = _choose_missing(bank, files)
+    give = partial(
+        CalibrationRequests,
+        missing=missing,
+        missing_origin=missing_origin,
+        skipped=dict(skipped),
+        near=near,
+    )
     names = ", ".join(file.name for file in files)
     usable = _merge((*labelled, *choices))
     for queries, source in ((_merge(labelled), ""), (usable, ", choices among them")):
@@ -203,12 +215,31 @@ def choose_requests(
     reason = _explain_validation(validation, near.get("validation"), train, copied)
     if not reason:
         return give(validation, count(len(validation), "validation request"))
-    if files or missing:
+    if files or unreadable:
         reason += (
             f", and evaluate.on has {count(len(usable), 'usable request')} of the {LEAST} that are "
             "needed"
         )
     return give(reason=reason)
+
+
+def _choose_missing(
+    bank: Bank, files: Sequence[LabelledRequests]
+) -> tuple[tuple[str, ...], str]:
+    """Choose texts that no tool fits, and describe where they are from."""
+    own = (
+        query.query
+        for query in bank.missing
+        if query.split in ("train", "validation") and query.id in bank.sure_missing
+    )
+    if texts := tuple(dict.fromkeys(own)):
+        n = count(len(texts), "request")
+        return texts, f"{n} of train and validation that no tool fits"
+    labelled = [file for file in files if file.missing]
+    texts = tuple(dict.fromkeys(q.query for file in labelled for q in file.missing))
+    names = ", ".join(file.name for file in labelled)
+    n = count(len(texts), "request")
+    return texts, f"{n} of evaluate.on that no tool fits ({names})" if texts else ""
 
 
 def _explain_validation(

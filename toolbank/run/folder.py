@@ -93,6 +93,8 @@ class RunFolder:
     """Why methods that learn from requests fall behind, as sentences."""
     calibration = _PathInRun("calibration.json")
     """How good the probabilities of each retriever are, as a list of records."""
+    refusals = _PathInRun("refusals.json")
+    """How each retriever treats requests that no tool fits, if there are any."""
     searches = _PathInRun("searches.json")
     """Calls of retrievers that use a model, if there are any."""
     hits = _PathInRun("hits")

@@ -10,6 +10,7 @@ from itertools import cycle, islice
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Ask, Query, Tool, group_siblings
 from toolbank.bank.split import Catalogue, split_queries
+from toolbank.requests.missing.groups import group_tools
 from toolbank.requests.write.config import fit_to_tools
 from toolbank.requests.write.write_step import most_queries
 from toolbank.run.catalogue import read_catalogue
@@ -64,6 +65,15 @@ class Outlook:
         if self.recipe.dataset is not None:
             return len(self.given.queries)
         return most_queries(self.recipe.generate)
+
+    @property
+    def most_missing(self) -> int:
+        """How many missing-tool queries there will be at most."""
+        config = self.recipe.missing
+        if config is None:
+            return len(self.given.missing)
+        groups = group_tools(self.catalogue.tools)
+        return len(groups[: config.groups]) * config.per_group
 
     @cached_property
     def bank(self) -> Bank:

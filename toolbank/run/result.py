@@ -13,6 +13,7 @@ from toolbank.evaluation.figures import (
     read_labels,
     read_warnings,
 )
+from toolbank.evaluation.refusals import format_refusals, read_refusals
 from toolbank.evaluation.tables import WIDTH, format_details, format_notes, format_table
 from toolbank.retrievers.calibration_fit import read_calibration_record
 from toolbank.run.advice import advise
@@ -71,6 +72,7 @@ def _describe_figures(result: RunResult, everything: bool) -> Iterator[str]:
         return
     figures = read_figures(folder.metrics)
     yield format_table(figures)
+    yield format_refusals(read_refusals(folder.refusals))
     yield format_notes(read_labels(folder.labels))
     yield "\n".join(wrap(line, WIDTH) for line in read_warnings(folder.warnings))
     if everything:

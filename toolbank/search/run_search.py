@@ -300,8 +300,14 @@ class Calibrator:
 
         if self.requests.reason:
             return self.requests.reason
-        queries = self.requests.queries
-        found = fit_calibration(packed, self._bank, queries, packed_from=fitted)
+        requests = self.requests
+        found = fit_calibration(
+            packed,
+            self._bank,
+            requests.queries,
+            packed_from=fitted,
+            missing=requests.missing,
+        )
         none = f"none of {self.requests.origin} has a right tool in its top {FIRST}"
         return found or none
 

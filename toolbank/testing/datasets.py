@@ -154,6 +154,9 @@ def assert_sound(dataset: Dataset) -> None:
         assert query.tools, f"{query.id} has no tools"
         assert set(query.tools) <= names, f"{query.id} has a tool that is not listed"
         assert query.split in (None, *get_args(Split))
+    for query in dataset.missing:
+        assert query.query.strip(), f"{query.id} has no text"
+        assert not query.tools, f"{query.id} has tools, and should need none"
     for ask in dataset.asks:
         assert ask.ask.strip(), f"an ask for {ask.tool} has no text"
         assert ask.tool in names, f"an ask is for {ask.tool}, which is not listed"

@@ -9,6 +9,7 @@ from tests.retrievers.calibration.test_calibration import TOOLS, make_bank
 from tests.retrievers.small_methods import fit_one
 from toolbank.bank.bank import Bank
 from toolbank.retrievers.calibration_fit import (
+    fit_calibration,
     measure_calibration,
     measure_reliability,
     read_calibration_record,
@@ -28,7 +29,9 @@ REQUESTS = CalibrationRequests(
 @pytest.fixture(scope="module")
 def measured():
     retriever = fit_one(Bm25Config(), make_bank())
-    return measure_calibration(retriever, make_bank(), REQUESTS)
+    bank = make_bank()
+    calibration = fit_calibration(retriever, bank, REQUESTS.queries)
+    return measure_calibration(retriever, bank, REQUESTS, calibration)
 
 
 def test_probabilities_are_held_against_the_test_queries(measured):
@@ -53,7 +56,8 @@ def test_they_are_written_and_read(measured, tmp_path):
 def test_without_test_queries_there_is_nothing_to_tell():
     bank = Bank(TOOLS, make_bank().split("validation"))
     retriever = fit_one(Bm25Config(), bank)
-    assert measure_calibration(retriever, bank, REQUESTS) is None
+    calibration = fit_calibration(retriever, bank, REQUESTS.queries)
+    assert measure_calibration(retriever, bank, REQUESTS, calibration) is None
 
 
 def test_the_error_of_a_worked_example():

@@ -106,7 +106,7 @@ def test_labels_of_missing_tools_and_texts_that_were_learnt_are_skipped_and_coun
     )
     gone = file_of(3, "old", tools=("kitchen.0", "kitchen.gone"), text="gone {}")
     file = LabelledRequests("mine", (*file_of(20).queries, *learnt), 0)
-    chosen = choose(bank, [file, gone], missing=["other.jsonl"])
+    chosen = choose(bank, [file, gone], unreadable=["other.jsonl"])
     assert len(chosen.queries) == 20
     assert sorted(chosen.skipped.values()) == [1, 2, 3]
     told = chosen.describe_skipped()

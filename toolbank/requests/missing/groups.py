@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import ceil
 from random import Random
 
@@ -43,7 +44,7 @@ def group_tools(tools: Sequence[Tool]) -> list[ToolGroup]:
     for family, members in sorted(families.items()):
         n_parts = ceil(len(members) / _MOST_TOOLS)
         ends = [round(part * len(members) / n_parts) for part in range(n_parts + 1)]
-        for start, end in zip(ends, ends[1:], strict=False):
+        for start, end in pairwise(ends):
             part = tuple(members[start:end])
             span = f"{part[0].name} to {part[-1].name}" if len(part) > 1 else ""
             name = family if n_parts == 1 and family else span or part[0].name

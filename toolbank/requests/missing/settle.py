@@ -47,6 +47,18 @@ class SettledMissing:
     reasons: Mapping[str, str] = field(default_factory=dict)
     not_graded: tuple[str, ...] = ()
 
+    def list_counts(self) -> list[str]:
+        """Say in a line what became of the queries."""
+        counts = self.describe()
+        line = (
+            f"queries that no tool should fit: of {counts['queries']:,}, nothing fits "
+            f"{counts['nothing_fits']:,}; a tool fits {counts['a_tool_fits']:,}, which are now "
+            f"queries of that tool"
+        )
+        if n := counts["in_no_split"]:
+            line += f" ({n:,} in no split, as it is withheld or of another split)"
+        return [f"{line}; not graded {counts['not_graded']:,}"]
+
     def describe(self) -> dict[str, Any]:
         """Return the counts and rows of verify.json."""
         return {
@@ -82,7 +94,9 @@ def settle_missing(
             not_graded.append(query.id)
         elif graded.needed:
             found = query.model_copy(update={"tools": tuple(graded.needed)})
-            shown = [splits_of.get(unit, set()) for unit in units(found)] if units else []
+            shown = (
+                [splits_of.get(unit, set()) for unit in units(found)] if units else []
+            )
             is_apart = all(splits <= {found.split} for splits in shown)
             hides = found.split == "test" or set(withheld).isdisjoint(found.tools)
             split = found.split if is_apart and hides else None

@@ -177,7 +177,9 @@ class MissingStep(Step[Outcomes, MissingQueries]):
         if not isinstance(value, Rejection):
             return value
         outcome: LossKind = "failed" if answer.failed else "rejected"
-        return [MissingLoss(outcome, value.reason, value.detail)] * self.config.per_group
+        return [
+            MissingLoss(outcome, value.reason, value.detail)
+        ] * self.config.per_group
 
     def sample_answer(self) -> Mapping[str, Any]:
         """Make as many requests as are asked for, as long as a draft."""
@@ -203,9 +205,7 @@ class MissingStep(Step[Outcomes, MissingQueries]):
             return None
         return super().choose(run)
 
-    def accept(
-        self, number: int, answer: StepAnswer[Outcomes], run: StepRun
-    ) -> None:
+    def accept(self, number: int, answer: StepAnswer[Outcomes], run: StepRun) -> None:
         """Take the answer for a group."""
         super().accept(number, answer, run)
         outcomes = self.outcomes(answer)
@@ -243,9 +243,7 @@ class MissingStep(Step[Outcomes, MissingQueries]):
                 row = {"group": group.name, **asdict(one)}
                 not_accepted.append({**row, "request": next(iter(answer.keys), "")})
         if not (queries or run.waiting):
-            look = (
-                f"Look at what {engine.name} is asked and answers: toolbank preview RECIPE."
-            )
+            look = f"Look at what {engine.name} is asked and answers: toolbank preview RECIPE."
             tried = count(replies, "reply", "replies")
             reasons = losses.list_reasons()
             raise ToolbankError(run.explain_nothing("a query", tried, reasons, [look]))

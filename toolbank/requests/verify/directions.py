@@ -190,7 +190,12 @@ class Directions:
         return list(found)
 
     def rank_held_out(self, query: Query) -> dict[str, int]:
-        """The ranks, from 1, of the top tools of a request by Tool2Vec fitted without it."""
+        """The ranks, from 1, of the top tools of a request by Tool2Vec fitted without it.
+
+        A request that the bank does not train on, such as a missing-tool query, has none.
+        """
+        if query.id not in self._rows:
+            return {}
         names = self._name(self._held_out[self._rows[query.id]])
         return {name: rank for rank, name in enumerate(names, 1)}
 
@@ -210,6 +215,7 @@ class Directions:
             wholes = self.find_hits([query.query for query in block])
             for query, whole in zip(block, wholes, strict=True):
                 held_out = list(self.rank_held_out(query))[:DEPTH]
+                held_out = held_out or list(whole["tool2vec"])
                 labels = own_labels(self.bank, query)
                 yield [
                     (LABELS, [self.near(name) for name in labels]),

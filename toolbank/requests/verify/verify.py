@@ -84,7 +84,8 @@ def verify_bank(
     every grade ever given, and in the end findings.parquet. Without `config`, only the stored
     grades are merged with the findings of the previous verification, whose content is `earlier`.
     `tools_id` identifies the bank's tools. Labels of the bank are from its dataset and count as
-    grades.
+    grades. Missing-tool queries are graded like the others, and have labels in the result; the
+    content counts only the others.
 
     Keys of the content: `engine` and `set_aside` as configured; `candidates` of a request, counted
     over both calls; `directions`, how many candidates each found, and how many are needed;
@@ -102,12 +103,13 @@ def verify_bank(
         ToolbankError: the endpoint is down or refuses, or the run was interrupted. Every received
             reply is in the journal.
     """
-    given = grade_by_dataset(bank.labels, bank)
-    bank = replace(bank, labels=())
+    bank, labelled = replace(bank, labels=()), bank.labels
+    every = replace(bank, queries=(*bank.queries, *bank.missing))
+    given = grade_by_dataset(labelled, every)
     stored = read_gradings(folder / GRADES)
     kind = find_model(config.by_grader()[0]) if config else None
     if config and kind and kind.plays_back and config.replies:
-        read_grades_file(config.replies, bank.tools, {q.id for q in bank.queries})
+        read_grades_file(config.replies, bank.tools, {q.id for q in every.queries})
     graded, findings = StepResult(Grades(), ""), list[Finding]()
     pooled: Mapping[str, Sequence[Candidate]] = {}
     before: Mapping[str, Any] = earlier or {} if config is None else {}
@@ -121,14 +123,14 @@ def verify_bank(
         path = folder / CANDIDATES
         make_directions = cache(partial(_make_directions, bank))
         pooled = pool_candidates(
-            bank, config.candidates, path, tools_id, make_directions, graded_keys
+            every, config.candidates, path, tools_id, make_directions, graded_keys
         )
         findings = list(check_labels(bank, pooled))
         if kind is not None:
             further = None
             if config.second_call and not kind.plays_back:
                 further = FurtherTools(make_directions())
-            asking = Panel(bank, config, domain, seed, journal, pooled, further)
+            asking = Panel(every, config, domain, seed, journal, pooled, further)
             graded = asking.grade()
     if graded.value.gradings or not graded.waiting:
         stored = add_gradings(stored, graded.value.gradings)
@@ -146,13 +148,13 @@ def verify_bank(
     )
     graders = graded.value.content.get("panel") or kept.get("panel", ())
     panel = [one["model"] for one in graders]
-    chosen = choose_gradings(bank, [*given, *stored], panel)
+    chosen = choose_gradings(every, [*given, *stored], panel)
     by = {q: of[0].source for q, of in chosen.of.items() if not is_of_checks(of)}
     not_graded = [
         {**row, "instead": by[row["query"]]} if row["query"] in by else row
         for row in graded.value.content.get("not_graded", ())
     ]
-    labels = tuple(fold_labels(bank, chosen.of, findings, set_aside))
+    labels = tuple(fold_labels(every, chosen.of, findings, set_aside))
     shown = [*chain.from_iterable(pooled.values()), *graded.value.further]
     holes: StepResult[HoleFigures | None] = StepResult(None, "")
     compared = _compare_graders(bank, [*given, *stored], folder / CANDIDATES, seed)
@@ -167,8 +169,8 @@ def verify_bank(
         "engine": config.engine if config else CHECKS_ALONE,
         "candidates": before.get("candidates")
         or {
-            "requests": len(bank.queries),
-            "mean": len(shown) / len(bank.queries) if bank.queries else 0,
+            "requests": len(every.queries),
+            "mean": len(shown) / len(every.queries) if every.queries else 0,
         },
         "directions": before.get("directions") or _count_directions(shown, labels),
         "set_aside": list(set_aside),
@@ -180,7 +182,7 @@ def verify_bank(
         **({"kappa": asdict(compared)} if compared else {}),
         **({"holes": asdict(holes.value)} if holes.value else {}),
         "unused": dict(chosen.unused),
-        "counts": _count(labels),
+        "counts": _count(bank, labels),
     }
     waiting = graded.waiting or holes.waiting
     summary = _summarise(content) if labels or not waiting else ""
@@ -229,8 +231,11 @@ def _describe_graders(
     panel: Sequence[str],
 ) -> dict[str, Any]:
     """The agreement of merged grades, and of each source, with first labels and each other."""
+    ids = {query.id for query in bank.queries}
     by_hand = {
-        query: labels for query, labels in chosen.of.items() if not is_of_checks(labels)
+        query: labels
+        for query, labels in chosen.of.items()
+        if query in ids and not is_of_checks(labels)
     }
     if not by_hand:
         return {}
@@ -340,10 +345,11 @@ def _list_findings(found: Mapping[str, Any]) -> Iterator[str]:
         )
 
 
-def _count(labels: Sequence[Label]) -> dict[str, int]:
-    grades = Counter(label.grade for label in labels)
+def _count(bank: Bank, labels: Sequence[Label]) -> dict[str, int]:
+    ids = {query.id for query in bank.queries}
+    grades = Counter(label.grade for label in labels if label.query in ids)
     return {
-        "requests": len({label.query for label in labels}),
+        "requests": len(ids & {label.query for label in labels}),
         **{grade: grades[grade] for grade in ("needed", "alternative", "aside")},
     }
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from toolbank.bank.bank import Bank, Label, write_labels
+from toolbank.bank.bank import MISSING, Bank, Label, write_labels
 from toolbank.bank.files import write_asks, write_queries, write_tools
 from toolbank.bank.records import Ask, Query, Tool
 from toolbank.bank.split import (
@@ -22,6 +22,7 @@ from toolbank.config.base import shape
 from toolbank.config.explain import read_checked
 from toolbank.datasets import DATASETS
 from toolbank.datasets.kind import SPLIT_NAMES, DatasetKind, DatasetSettings
+from toolbank.requests.missing.settle import split_missing
 from toolbank.requests.write.near_duplicates import find_across_splits
 from toolbank.run.advice import advise_on_size
 from toolbank.run.forecast import format_paragraph
@@ -81,6 +82,12 @@ class DatasetStage(Stage):
             files.append(asks)
         elif self.recipe.asks is None:
             asks.unlink(missing_ok=True)
+        missing = self.folder.bank / MISSING
+        if found.missing:
+            write_queries(missing, found.missing)
+            files.append(missing)
+        elif self.recipe.missing is None:
+            missing.unlink(missing_ok=True)
         own = self.folder.dataset_labels
         is_merged = has_grades(self.recipe, self.folder)
         for path, is_used in ((labels, not is_merged), (own, is_merged)):
@@ -101,6 +108,7 @@ class DatasetStage(Stage):
                     "tools": len(found.tools),
                     "queries": len(found.queries),
                     "asks": len(found.asks),
+                    **({"missing": len(found.missing)} if found.missing else {}),
                 },
                 "left_out": found.left_out,
                 **(
@@ -178,6 +186,7 @@ class SplitDataset:
     straddling: int = 0
     labels: Sequence[Label] = ()
     copies: int = 0
+    missing: Sequence[Query] = ()
 
     def describe(self) -> str:
         """How many tools, queries and asks there are."""
@@ -185,8 +194,12 @@ class SplitDataset:
             count(len(self.tools), "tool"),
             count(len(self.queries), "query", "queries"),
             *([count(len(self.asks), "ask")] if self.asks else []),
+            *([self._count_missing()] if self.missing else []),
         ]
         return ", ".join(parts)
+
+    def _count_missing(self) -> str:
+        return f"{count(len(self.missing), 'query', 'queries')} that no tool fits"
 
     def describe_left_out(self) -> list[str]:
         """A line for each reason for which something was left out."""
@@ -221,6 +234,11 @@ def read_split(recipe: Recipe, *, drops: bool = False) -> SplitDataset:
         raise InputError(
             f"{config.place}: the dataset has {count(len(dataset.asks), 'ask')} of its own, and the "
             "recipe's `asks` has others written. Leave one of the two out."
+        )
+    if dataset.missing and recipe.missing is not None:
+        raise InputError(
+            f"{config.place}: the dataset has {count(len(dataset.missing), 'query', 'queries')} that "
+            "no tool fits, and the recipe's `missing` has others generated. Remove one of the two."
         )
     withheld = Catalogue(dataset.tools).draw_withheld(recipe.split, recipe.seed)
     for ask in dataset.asks:
@@ -263,6 +281,7 @@ def read_split(recipe: Recipe, *, drops: bool = False) -> SplitDataset:
         straddling=0 if withheld else splits[None],
         labels=dataset.labels,
         copies=copies,
+        missing=split_missing(dataset.missing, recipe.split, recipe.seed),
     )
     if withheld and not (splits["train"] or found.asks):
         raise InputError(
@@ -287,7 +306,8 @@ def read_dataset(recipe: Recipe) -> Bank:
     """The bank of a recipe's dataset, as `read_split` reads it."""
     read = read_split(recipe)
     info = {"ordered": _config(recipe).ordered}
-    return Bank(tuple(read.tools), tuple(read.queries), info, tuple(read.asks))
+    bank = Bank(tuple(read.tools), tuple(read.queries), info, tuple(read.asks))
+    return replace(bank, missing=tuple(read.missing))
 
 
 def _config(recipe: Recipe) -> DatasetSettings:

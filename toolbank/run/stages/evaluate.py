@@ -22,6 +22,11 @@ from toolbank.evaluation.evaluate import (
     write_hits,
 )
 from toolbank.evaluation.figures import Difference, Figure, write_figures
+from toolbank.evaluation.refusals import (
+    RefusalFigures,
+    measure_refusals,
+    write_refusals,
+)
 from toolbank.evaluation.sets import (
     EvaluationSet,
     describe_labels,
@@ -33,6 +38,7 @@ from toolbank.llm.step import SAMPLE_SIZE, SampleCalls, StepSample
 from toolbank.requests.write.prompts import sample_drafts
 from toolbank.retrievers.calibration_fit import (
     CalibrationQuality,
+    fit_calibration,
     measure_calibration,
     write_calibration,
 )
@@ -67,6 +73,7 @@ if TYPE_CHECKING:
     from toolbank.bank.records import Query
     from toolbank.evaluation import EvaluateConfig
     from toolbank.retrievers.base import Retriever
+    from toolbank.retrievers.calibration import Calibration
     from toolbank.run.folder import RunFolder
     from toolbank.run.recipe import Recipe
     from toolbank.system.consent import Grant
@@ -114,10 +121,14 @@ class EvaluateStage(Stage):
         validation = make_set("validation", bank, bank.split("validation"))
         found: list[list[Measured]] = []
         calibrated: list[CalibrationQuality] = []
+        refusals: list[RefusalFigures] = []
         try:
             for retriever in _load_all(recipe, folder):
                 found.append(_measure(retriever, [validation, *sets], recipe.evaluate))
-                calibrated += _calibrate(retriever, bank, requests)
+                calibration = _calibrate(retriever, bank, requests)
+                refusals += _measure_refusals(retriever, sets, calibration, requests)
+                quality = measure_calibration(retriever, bank, requests, calibration)
+                calibrated += [] if quality is None else [quality]
         except ReplyPendingError as waiting:
             return Outcome("waits for replies", (), waiting=str(waiting))
         chosen_by = _make_figures([of_one[:1] for of_one in found], recipe)
@@ -128,6 +139,7 @@ class EvaluateStage(Stage):
         write_figures(folder.comparisons, differences)
         write_figures(folder.labels, [describe_labels(evaluated) for evaluated in sets])
         write_calibration(folder.calibration, requests, calibrated)
+        write_refusals(folder.refusals, refusals)
         warnings = warn_of_setbacks(chosen_by, recipe.retrievers, bank, recipe.seed)
         write_json(folder.warnings, warnings)
         folder.clear(folder.hits)
@@ -137,7 +149,7 @@ class EvaluateStage(Stage):
             files.append(folder.hits / f"{of_one[0].retriever}.jsonl")
             write_hits(files[-1], of_one)
         write_searches(recipe, folder)
-        files += [folder.searches] if folder.searches.is_file() else []
+        files += [p for p in (folder.searches, folder.refusals) if p.is_file()]
         sizes = ", ".join(
             f"{name} ({len(rows)})"
             for evaluated in sets
@@ -206,13 +218,19 @@ class EvaluateStage(Stage):
 
 def evaluate_sets(
     recipe: Recipe, folder: RunFolder, sets: Sequence[EvaluationSet]
-) -> tuple[list[Figure], list[Difference]]:
-    """Return figures of a run's retrievers on these sets, and of their differences."""
-    measured = [
-        _measure(retriever, sets, recipe.evaluate)
-        for retriever in _load_all(recipe, folder)
-    ]
-    return _evaluate(measured, recipe)
+) -> tuple[list[Figure], list[Difference], list[RefusalFigures]]:
+    """Return figures of a run's retrievers on these sets, of their differences and refusals."""
+    bank = Bank.load(folder.bank)
+    requests = CalibrationRequests(reason="no set has requests that no tool fits")
+    if any(one.missing for one in sets):
+        requests = choose_calibration_requests(bank, recipe.evaluate.on)
+    measured: list[list[Measured]] = []
+    refusals: list[RefusalFigures] = []
+    for retriever in _load_all(recipe, folder):
+        measured.append(_measure(retriever, sets, recipe.evaluate))
+        calibration = _calibrate(retriever, bank, requests)
+        refusals += _measure_refusals(retriever, sets, calibration, requests)
+    return *_evaluate(measured, recipe), refusals
 
 
 def file_sets(bank: Bank, paths: Sequence[Path]) -> list[EvaluationSet]:
@@ -225,18 +243,20 @@ def file_sets(bank: Bank, paths: Sequence[Path]) -> list[EvaluationSet]:
     for path in paths:
         file = read_labelled(path)
         labels = [name for query in file.queries for name in query.tools]
-        if not labels:
+        if not (labels or file.missing):
             raise InputError(
                 f"{path}: no line has tools, so that there is nothing to evaluate. Of a log of "
                 "`toolbank serve` choices have, once something was chosen."
             )
-        if not any(name in bank.index for name in labels):
+        if labels and not any(name in bank.index for name in labels):
             example = f", such as {labels[0]}"
             raise InputError(
                 f"{path}: none of its {count(len(labels), 'label')} is a tool of this bank{example}. "
                 f"The bank's names look like {bank.tools[0].name}."
             )
-        sets.append(make_set(file.name, bank, file.queries, file.refusals))
+        sets.append(
+            make_set(file.name, bank, file.queries, file.refusals, missing=file.missing)
+        )
     return sets
 
 
@@ -262,19 +282,37 @@ def choose_calibration_requests(
         [read_labelled(path) for path in paths if path.is_file()],
         TrainRequests(bank, find_plain_encoder),
         copied=has_copied_wording(bank.info),
-        missing=[str(path) for path in paths if not path.is_file()],
+        unreadable=[str(path) for path in paths if not path.is_file()],
     )
 
 
 def _calibrate(
     retriever: Retriever, bank: Bank, requests: CalibrationRequests
-) -> list[CalibrationQuality]:
-    """What a retriever's probabilities are worth, where they can be learnt without asking a model."""
+) -> Calibration | None:
+    """Calibrate a retriever, if that is possible without asking a model."""
     if retriever.config.asks or requests.reason:
-        return []
+        return None
     with naming_extras():
-        measured = measure_calibration(retriever, bank, requests)
-    return [] if measured is None else [measured]
+        return fit_calibration(
+            retriever, bank, requests.queries, missing=requests.missing
+        )
+
+
+def _measure_refusals(
+    retriever: Retriever,
+    sets: Sequence[EvaluationSet],
+    calibration: Calibration | None,
+    requests: CalibrationRequests,
+) -> list[RefusalFigures]:
+    """Measure the refusals on each set that has requests that no tool fits."""
+    if retriever.config.asks:
+        return []
+    learned = frozenset(requests.missing)
+    with naming_extras():
+        figures = [
+            measure_refusals(retriever, one, calibration, learned) for one in sets
+        ]
+    return [one for one in figures if one is not None]
 
 
 def _measure(

@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from toolbank.bank.bank import Bank, read_labels, write_labels
-from toolbank.bank.files import read_column, read_tools
+from toolbank.bank.bank import (
+    FITTED,
+    MISSING,
+    Bank,
+    group_labels,
+    read_labels,
+    write_labels,
+)
+from toolbank.bank.files import read_column, read_tools, write_queries
+from toolbank.bank.split import make_units
 from toolbank.config.assets import Asset, find_asset
 from toolbank.config.base import shape
 from toolbank.encoders.location import locate
@@ -16,6 +25,7 @@ from toolbank.encoders.model import find_model
 from toolbank.llm.engines import find_model as find_writer
 from toolbank.llm.templates import find_schema
 from toolbank.requests.engines import read_grades_file
+from toolbank.requests.missing.settle import SettledMissing, settle_missing
 from toolbank.requests.verify import VerifyConfig
 from toolbank.requests.verify.further import OTHERS
 from toolbank.requests.verify.grade_step import TEMPLATE, sample_grades
@@ -58,7 +68,7 @@ class VerifyStage(AskingStage):
     kind = "verify"
     needs = ("dataset", "generate", "asks", "missing")
     summary = "verify.json"
-    leaves = ("bank/labels.parquet", "verify.json")
+    leaves = ("bank/labels.parquet", f"bank/{FITTED}", "verify.json")
 
     @classmethod
     def of(cls, recipe: Recipe, folder: RunFolder) -> list[Self]:
@@ -95,7 +105,10 @@ class VerifyStage(AskingStage):
         """Get grades, and merge all."""
         folder = self.folder
         return verify_bank(
-            replace(Bank.load(folder.bank), labels=read_labels(folder.dataset_labels)),
+            replace(
+                Bank.load(folder.bank, settled=False),
+                labels=read_labels(folder.dataset_labels),
+            ),
             self.config if self.recipe.verify else None,
             folder=folder.verify,
             tools_id=sha256_file(folder.bank / "tools.parquet"),
@@ -138,6 +151,7 @@ class VerifyStage(AskingStage):
     def _most_graded(self, outlook: Outlook) -> int | None:
         """How many queries are graded at most; None where that is not known."""
         queries, size = outlook.most_queries, self.config.sample
+        queries = None if queries is None else queries + outlook.most_missing
         return queries if queries is None or size is None else min(queries, size)
 
     def sample(self, outlook: Outlook) -> StepSample | None:
@@ -195,11 +209,32 @@ class VerifyStage(AskingStage):
         folder, path = self.folder, self._grades_file
         if path:
             folder.keep_copy(self.kind, path)
-        labels = folder.bank / "labels.parquet"
+        labels, fitted = folder.bank / "labels.parquet", folder.bank / FITTED
         write_labels(labels, value.labels)
-        write_json(folder.verified, {**value.content, "calls": calls})
+        content, problems = dict(value.content), list[str]()
+        files = [labels, folder.verified, folder.verify / FINDINGS]
+        fitted.unlink(missing_ok=True)
+        if settled := self._settle_missing(value):
+            content["missing"] = settled.describe()
+            problems = settled.list_counts()
+            write_queries(fitted, settled.fitted)
+            files.append(fitted)
+        write_json(folder.verified, {**content, "calls": calls})
         # Candidates and grades stay as the journal does, whatever becomes of the rest.
-        return (labels, folder.verified, folder.verify / FINDINGS), ()
+        return tuple(files), problems
+
+    def _settle_missing(self, value: LabelVerification) -> SettledMissing | None:
+        """Settle the missing-tool queries by their labels; None without any."""
+        bank, split = Bank.load(self.folder.bank, settled=False), self.recipe.split
+        if not bank.missing:
+            return None
+        return settle_missing(
+            bank.missing,
+            group_labels(value.labels),
+            bank.queries,
+            (bank.info.get("withheld") or {}).get("tools", ()),
+            make_units(split.by, bank.tools),
+        )
 
     def check(self) -> None:
         """Refuse an engine that can't be made, and a file of grades that doesn't fit the bank."""
@@ -207,8 +242,9 @@ class VerifyStage(AskingStage):
         path = self._grades_file
         if path and self._is_bank_done():
             tools = read_tools(self.folder.bank / "tools.parquet")
-            ids = read_column(self.folder.bank / "queries.parquet", "id")
-            read_grades_file(path, tools, frozenset(ids))
+            paths = (self.folder.bank / name for name in ("queries.parquet", MISSING))
+            ids = (read_column(one, "id") for one in paths if one.is_file())
+            read_grades_file(path, tools, frozenset(chain.from_iterable(ids)))
 
     def prepare(self) -> None:
         """Refuse an engine whose key or package isn't here; get the encoder."""
@@ -271,8 +307,14 @@ class VerifyStage(AskingStage):
         from toolbank.run.stages.asks import AsksStage
         from toolbank.run.stages.dataset import DatasetStage
         from toolbank.run.stages.generate import GenerateStage
+        from toolbank.run.stages.missing import MissingStage
 
-        kinds: tuple[type[Stage], ...] = (DatasetStage, GenerateStage, AsksStage)
+        kinds: tuple[type[Stage], ...] = (
+            DatasetStage,
+            GenerateStage,
+            AsksStage,
+            MissingStage,
+        )
         return all(
             stage.is_done
             for kind in kinds
