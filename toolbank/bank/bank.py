@@ -176,6 +176,24 @@ def read_labels(path: Path) -> tuple[Label, ...]:
     return tuple(read_records(path, Label)) if path.exists() else ()
 
 
+def read_missing(
+    folder: Path, *, settled: bool = True
+) -> tuple[tuple[Query, ...], tuple[Query, ...]]:
+    """Read the missing-tool queries in a bank's folder, and those that a grader found a tool for.
+
+    Unless `settled`, the latter are among the former. A bank may have neither.
+
+    Raises:
+        InputError: a file is damaged.
+    """
+    missing, fitted = (
+        read_queries(path) if path.is_file() and is_read else ()
+        for path, is_read in ((folder / MISSING, True), (folder / FITTED, settled))
+    )
+    found = {query.id for query in fitted}
+    return tuple(query for query in missing if query.id not in found), fitted
+
+
 @dataclass(frozen=True)
 class Bank:
     """Tools, queries, and `info`, the content of bank.json.
@@ -351,12 +369,7 @@ class Bank:
         asks = read_asks(folder / "asks.parquet")
         labels = read_labels(folder / "labels.parquet")
         info = read_checked(folder / "bank.json", dict[str, Any])
-        missing, fitted = (
-            read_queries(path) if path.is_file() and is_read else ()
-            for path, is_read in ((folder / MISSING, True), (folder / FITTED, settled))
-        )
-        found = {query.id for query in fitted}
-        missing = tuple(query for query in missing if query.id not in found)
+        missing, fitted = read_missing(folder, settled=settled)
         queries = (*queries, *fitted)
         return cls(tools, queries, info, asks, labels, read_profiles(folder), missing)
 

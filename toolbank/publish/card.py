@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from toolbank.bank.records import Split
-from toolbank.datasets.published import ASIDE
+from toolbank.datasets.published import ASIDE, MISSING_ROWS
 from toolbank.evaluation import TEST_PARTS, VERIFIED, main_k
 from toolbank.evaluation.figures import FEWEST, Figure
 from toolbank.evaluation.tables import FEW, percent, with_intervals
@@ -86,6 +86,7 @@ class Contents:
             count(sum(rows.queries.values()), "request"),
             *([f"{rows.aside:,} set aside"] if rows.aside else []),
             *([count(rows.asks, "ask")] if rows.asks else []),
+            *([f"{rows.missing:,} that no tool fits"] if rows.missing else []),
             *([count(rows.labels, "verified label")] if rows.labels else []),
             *([count(self.replies, "reply", "replies")] if self.replies else []),
             f"retriever {shown.label}" if shown else "no retriever, as none is fitted",
@@ -147,8 +148,15 @@ def describe_contents(made: Contents, folder: Path) -> dict[str, Any]:
         **({"license": made.licence} if made.licence else {}),
         "creator": [{"@type": "sc:Person", "name": name} for name in made.authors],
     }
+    return describe_dataset(
+        folder, {**_count_others(rows), REPLIES: made.replies}, about
+    )
+
+
+def _count_others(rows: RowCounts) -> dict[str, int]:
+    """Count the rows of the configs without queries; that of tools is always there."""
     counts = {"tools": 1, "asks": rows.asks, "labels": rows.labels, ASIDE: rows.aside}
-    return describe_dataset(folder, {**counts, REPLIES: made.replies}, about)
+    return {**counts, MISSING_ROWS: rows.missing}
 
 
 def _cite(made: Contents) -> str:
@@ -199,8 +207,7 @@ def _configs(rows: RowCounts, replies: int) -> Iterator[dict[str, Any]]:
     # `datasets` fails on a listed split without rows.
     queries = [_files(split, split) for split, n in rows.queries.items() if n]
     yield {"config_name": "queries", "default": True, "data_files": queries}
-    others = {"tools": 1, "asks": rows.asks, "labels": rows.labels, ASIDE: rows.aside}
-    others[REPLIES] = replies
+    others = {**_count_others(rows), REPLIES: replies}
     for name, n in others.items():
         if n:
             split = "train" if name == "asks" else name

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar, get_args
 
@@ -17,11 +18,12 @@ from toolbank.bank.bank import (
     apply_labels,
     group_labels,
     read_labels,
+    read_missing,
     read_profiles,
 )
 from toolbank.bank.files import make_frame, read_column, read_records
 from toolbank.bank.records import Ask, Query, Record, Split, Tool
-from toolbank.datasets.published import ASIDE, shard_name
+from toolbank.datasets.published import ASIDE, MISSING_ROWS, shard_name
 from toolbank.publish.qrels import QrelCounts, write_beir
 
 if TYPE_CHECKING:
@@ -131,7 +133,8 @@ class RowCounts:
 
     `left_out` counts queries without a split, and `aside` those that a grade excluded from their
     split. `relabelled` counts the others whose merged labels differ from the first ones, and
-    `graders` the queries by the kind of their grader.
+    `graders` the queries by the kind of their grader. `missing` counts the missing-tool queries, and
+    `missing_graded` those that a grader has confirmed.
     """
 
     tools: int
@@ -142,13 +145,16 @@ class RowCounts:
     aside: int = 0
     relabelled: int = 0
     graders: Mapping[str, int] = field(default_factory=dict)
+    missing: int = 0
+    missing_graded: int = 0
 
 
 def write_data(bank: Path, folder: Path, shard_rows: int = SHARD_ROWS) -> RowCounts:
     """Write the rows of a bank to a folder; the same bank gives the same bytes.
 
     `tools` of a query has the merged labels, `tools_first` the first ones. Only labels are read as
-    a whole. Queries without a split are skipped with their labels.
+    a whole. Queries without a split are skipped with their labels. Missing-tool queries are rows
+    with an empty list of tools, and name their split.
 
     Raises:
         InputError: a file of the bank is missing, damaged, or not of this layout.
@@ -157,12 +163,17 @@ def write_data(bank: Path, folder: Path, shard_rows: int = SHARD_ROWS) -> RowCou
     labels = read_labels(bank / "labels.parquet")
     found = read_records(bank / "tools.parquet", Tool)
     tools = _write(folder, "tools", Tool, found, shard_rows)
-    n, left_out = _write_queries(bank, folder, shard_rows, group_labels(labels))
+    missing, fitted = read_missing(bank)
+    fit_none = {query.id for query in missing}
+    verified = group_labels(labels)
+    n, left_out = _write_queries(bank, fitted, folder, shard_rows, verified)
     asks: Iterable[Ask] = ()
     if (bank / "asks.parquet").is_file():
         asks = read_records(bank / "asks.parquet", Ask)
     kept = [label for label in labels if label.query not in left_out]
-    graders = Counter({one.query: one.kind for one in kept}.values())
+    graders = Counter(
+        {one.query: one.kind for one in kept if one.query not in fit_none}.values()
+    )
     return RowCounts(
         tools,
         {split: n[split] for split in get_args(Split)},
@@ -172,6 +183,8 @@ def write_data(bank: Path, folder: Path, shard_rows: int = SHARD_ROWS) -> RowCou
         n[ASIDE],
         n["relabelled"],
         dict(sorted(graders.items())),
+        _write(folder, MISSING_ROWS, Query, missing, shard_rows, optional=True),
+        len(fit_none & verified.keys()),
     )
 
 
@@ -191,7 +204,11 @@ def _write(
 
 
 def _write_queries(
-    bank: Path, folder: Path, shard_rows: int, verified: Mapping[str, QueryLabels]
+    bank: Path,
+    fitted: Iterable[Query],
+    folder: Path,
+    shard_rows: int,
+    verified: Mapping[str, QueryLabels],
 ) -> tuple[Counter[str], set[str]]:
     """Write the queries by split; gives their counts, and the ids of those without a split."""
     counts: Counter[str] = Counter()
@@ -206,7 +223,7 @@ def _write_queries(
             )
             for name in (*get_args(Split), ASIDE)
         }
-        for query in read_records(bank / "queries.parquet", Query):
+        for query in chain(read_records(bank / "queries.parquet", Query), fitted):
             label = verified.get(query.id)
             labelled = apply_labels(query, label, profiles)
             if query.split is None:
@@ -231,6 +248,7 @@ def write_graded(data: Path, folder: Path) -> dict[Split, QrelCounts]:
         read_shards(data, "tools", Tool),
         lambda split: read_shards(data, split, LabelledQuery),
         partial(_read_labels, data),
+        read_shards(data, MISSING_ROWS, Query),
     )
 
 

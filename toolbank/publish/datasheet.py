@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,13 +30,15 @@ class Evidence:
     """What facts are read from: the run's results, its settings, and the published files.
 
     `settings` is the published recipe. `prompts` maps the published templates, examples and schemas
-    to their SHA-256. `graded` and `queries` count the published and excluded requests with merged
+    to their SHA-256. `rows` counts the
+    published rows. `graded` and `queries` count the published and excluded requests with merged
     labels, and all of them.
     """
 
     story: RunResults
     settings: Mapping[str, Any]
     prompts: Mapping[str, str]
+    rows: RowCounts = field(default_factory=lambda: RowCounts(0, {}))
     graded: int = 0
     queries: int = 0
 
@@ -68,7 +70,8 @@ def collect_evidence(
             "offered": offered,
             "candidate_sets": sets and sets.name,
         }
-    return Evidence(story, settings, prompts, sum(rows.graders.values()), total)
+    graded = sum(rows.graders.values())
+    return Evidence(story, settings, prompts, rows, graded, total)
 
 
 def list_facts(evidence: Evidence) -> list[Fact]:
@@ -117,6 +120,23 @@ def _describe_attempts(evidence: Evidence) -> str:
     return ", ".join((attempts, *parts, *_list_losses(counts)))
 
 
+def _describe_missing(evidence: Evidence) -> str:
+    rows = evidence.rows
+    if not rows.missing:
+        return "none"
+    losses = evidence.story.missing
+    counts = (
+        {"rejected": losses.counts.rejected, "failed": losses.counts.failed}
+        if losses
+        else {}
+    )
+    found = evidence.story.verification
+    settled = found.missing if found else None
+    fits = f"{settled.a_tool_fits:,} others fit a tool" if settled else "not verified"
+    graded = f"{rows.missing:,}, of which {rows.missing_graded:,} graded"
+    return ", ".join((graded, fits, *_list_losses(counts)))
+
+
 def _describe_asks(evidence: Evidence) -> str:
     if (asks := evidence.story.asks) is None:
         return "none were written" if evidence.story.is_written else ""
@@ -159,7 +179,8 @@ def _describe_price(evidence: Evidence) -> str:
     """The dollars of all steps, or their tokens if a price is unknown."""
     story = evidence.story
     own = check(story.info.get("calls") or {}, dict[str, StepCalls], Path("bank.json"))
-    others = [one.calls for one in (story.asks, story.verification, story.judge) if one]
+    parts = (story.asks, story.missing, story.verification, story.judge)
+    others = [one.calls for one in parts if one]
     calls = [one for part in (own, *others) for one in (part or {}).values()]
     asked = [one for one in calls if one.prompt_tokens or one.completion_tokens]
     if not asked:
@@ -204,6 +225,7 @@ FACTS: dict[str, Callable[[Evidence], str]] = {
     "Prompts": _describe_prompts,
     "Attempts": _describe_attempts,
     "Asks": _describe_asks,
+    "Requests that no tool fits": _describe_missing,
     "Graders": _describe_graders,
     "Requests with merged labels": _describe_share,
     "First labels confirmed by grades": _describe_agreement,

@@ -19,7 +19,7 @@ from toolbank.bank.profile import QueryProfile
 from toolbank.config.base import is_in_file, is_transport
 from toolbank.config.explain import read_checked
 from toolbank.evaluation.figures import Figure
-from toolbank.report.content import Asks, Judge
+from toolbank.report.content import Asks, Judge, MissingWritten
 from toolbank.report.sections import Verification
 from toolbank.requests.profile.copies import Copies
 from toolbank.requests.quality.measure import Quality
@@ -54,6 +54,7 @@ class RunResults:
     verification: Verification | None = None
     quality: Quality | None = None
     asks: Asks | None = None
+    missing: MissingWritten | None = None
     copies: Copies | None = None
     profiles: tuple[QueryProfile, ...] = ()
     licences: tuple[str, ...] = ()
@@ -123,6 +124,7 @@ def read_story(recipe: Recipe, run: RunFolder) -> RunResults:
         verification=read("verify", run.verified, Verification),
         quality=read("report", run.quality, Quality),
         asks=read("asks", run.bank / "asks.json", Asks),
+        missing=read("missing", run.bank / "missing.json", MissingWritten),
         copies=read("profile", run.copies, Copies),
         profiles=tuple(read_profiles(run.bank).values()),
         licences=source_licences(recipe.sources),

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from toolbank.bank.bank import NEEDED, LabelledQuery, QueryLabels
-from toolbank.bank.records import Split, Tool
+from toolbank.bank.records import Query, Split, Tool
 from toolbank.evaluation import VERIFIED
 from toolbank.evaluation.evaluate import iterate_hits
 
@@ -102,10 +102,12 @@ def write_beir(
     tools: Iterable[Tool],
     read_queries: Callable[[Split], Iterable[LabelledQuery]],
     read_labels: Callable[[Split], Mapping[str, QueryLabels]],
+    missing: Iterable[Query] = (),
 ) -> dict[Split, QrelCounts]:
     """Write corpus.jsonl, queries.jsonl and qrels/{train,dev,test}.tsv, and the same as .trec.
 
-    Splits without queries have no files. The grades are those of `Corpus.grade`.
+    Splits without queries have no files. The grades are those of `Corpus.grade`. The queries of
+    `missing`, which no tool fits, are in queries.jsonl and in no qrels.
     """
     corpus, counts = Corpus(), dict[Split, QrelCounts]()
     with (folder / "corpus.jsonl").open("w", encoding="utf-8") as file:
@@ -130,6 +132,8 @@ def write_beir(
             if not counts[split].requests:
                 for path in paths:
                     path.unlink()
+        for one in missing:
+            queries.write(_line({"_id": as_id(one.id), "text": one.query}))
     return counts
 
 

@@ -20,6 +20,7 @@ from toolbank.evaluation.figures import (
     SetLabels,
     read_warnings,
 )
+from toolbank.evaluation.refusals import RefusalFigures, read_refusals
 from toolbank.llm.accounts import SearchCalls, StepCalls
 from toolbank.report.sections import Verification
 from toolbank.requests.judge.summary import CriterionSummary, LengthPart
@@ -98,6 +99,28 @@ class Asks:
 
 
 @dataclass(frozen=True)
+class MissingCounts:
+    """The outcomes of the requests that no tool should fit, near `groups` of tools."""
+
+    groups: int
+    accepted: int
+    declined: int
+    rejected: dict[str, int]
+    failed: dict[str, int]
+
+
+@dataclass(frozen=True)
+class MissingWritten:
+    """missing.json."""
+
+    engine: str
+    model: str
+    counts: MissingCounts
+    not_accepted: list[LostAsk]
+    calls: dict[str, StepCalls]
+
+
+@dataclass(frozen=True)
 class Content:
     """A run: its name, bank, resolved recipe, and the results of later stages.
 
@@ -113,6 +136,8 @@ class Content:
     calls: Mapping[str, StepCalls]
     asked_numbers: Mapping[str, Mapping[str, int]]
     asks: Asks | None
+    missing: MissingWritten | None
+    refusals: list[RefusalFigures]
     judge: Judge | None
     verification: Verification | None
     searches: Mapping[str, SearchCalls]
@@ -167,6 +192,8 @@ def read_content(run: Path) -> Content:
             about,
         ),
         asks=_read(run / "bank" / "asks.json", Asks, None),
+        missing=_read(run / "bank" / "missing.json", MissingWritten, None),
+        refusals=read_refusals(run / "refusals.json"),
         judge=_read(run / "judge.json", Judge, None),
         verification=_read(run / "verify.json", Verification, None),
         searches=_read(run / "searches.json", dict[str, SearchCalls], {}),

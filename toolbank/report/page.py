@@ -20,7 +20,7 @@ from toolbank.llm.engines import load_writer
 from toolbank.report import ReportConfig
 from toolbank.report.analyses import PARTS, describe_misses, describe_sweeps
 from toolbank.report.classes import tabulate_classes
-from toolbank.report.content import Asks, Content
+from toolbank.report.content import Asks, Content, MissingWritten
 from toolbank.report.quality import draw_lorenz, list_figures, list_tenths
 from toolbank.report.scores import (
     ScoreTable,
@@ -68,6 +68,19 @@ def follow_asks(asks: Asks) -> list[Bar]:
         )
         bars.append(Bar(label, count, count / total, tuple(examples)[:_EXAMPLES]))
     return bars
+
+
+def follow_missing(missing: MissingWritten) -> list[Bar]:
+    """Count the outcomes of requests that no tool should fit: accepted first, then every reason."""
+    counts = missing.counts
+    ends: list[tuple[str, int]] = [
+        ("accepted", counts.accepted),
+        ("not written", counts.declined),
+        *((f"rejected: {reason}", n) for reason, n in counts.rejected.items()),
+        *((f"failed: {reason}", n) for reason, n in counts.failed.items()),
+    ]
+    total = sum(n for _, n in ends)
+    return [Bar(label, n, n / total) for label, n in ends if n]
 
 
 def sample_asks(
@@ -150,6 +163,12 @@ def describe_page(
         "failure_parts": PARTS,
         "sweeps": describe_sweeps(content, k),
         "calibration": content.calibration,
+        "missing": content.missing,
+        "missing_endings": follow_missing(content.missing) if content.missing else [],
+        "missing_samples": sample_queries(bank.missing, config.samples, content.seed),
+        "n_missing": len(bank.missing),
+        "n_missing_sure": len(bank.sure_missing),
+        "refusals": content.refusals,
         "calibration_remedy": REMEDY,
         "warnings": content.warnings,
         "labels": [label for label in content.labels if label.unknown],
@@ -195,6 +214,7 @@ def describe_page(
             {
                 "generate": content.calls,
                 "asks": content.asks.calls if content.asks else {},
+                "missing": content.missing.calls if content.missing else {},
                 "judge": (content.judge and content.judge.calls) or {},
                 "verify": (content.verification and content.verification.calls) or {},
                 **part_searches(content.searches),

@@ -65,6 +65,21 @@ class GraderFigures:
 
 
 @dataclass(frozen=True)
+class MissingGrades:
+    """What became of the requests that no tool should fit, by their grades.
+
+    `fitted` has the tools that fit, by request.
+    """
+
+    queries: int
+    nothing_fits: int
+    a_tool_fits: int
+    not_graded: int
+    in_no_split: int = 0
+    fitted: dict[str, list[str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Verification:
     """verify.json; `graders` is empty in files of version 0.7.0.
 
@@ -86,6 +101,7 @@ class Verification:
     open: list[dict[str, Any]] = field(default_factory=list)
     kappa: GraderAgreement | None = None
     holes: HoleFigures | None = None
+    missing: MissingGrades | None = None
 
     def describe(self) -> list[str]:
         """Describe the agreement of graders and the hole check, a sentence each."""

@@ -19,7 +19,8 @@ _INSTRUCTION = "Given a request, retrieve the tools that it needs."
 
 def export_beir(bank: Bank, folder: Path) -> None:
     """Write corpus.jsonl, queries.jsonl and qrels/{train,dev,test}.tsv, and the same as .trec."""
-    write_beir(folder, bank.tools, partial(select_split, bank), lambda _: bank.verified)
+    read = partial(select_split, bank)
+    write_beir(folder, bank.tools, read, lambda _: bank.verified, bank.missing)
 
 
 def export_mteb(bank: Bank, folder: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from toolbank.bank.bank import (
     apply_labels,
     group_labels,
     read_labels,
+    read_missing,
     read_profiles,
 )
 from toolbank.bank.files import read_asks, read_records
@@ -45,7 +46,7 @@ def dataset_card(bank: Bank) -> str:
         if "splits" in bank.info
         else 0,
         n_asks=len(bank.asks),
-        n_aside=sum(bool(one.aside) for one in bank.verified.values()),
+        n_aside=sum(is_aside(query, bank.verified) for query in bank.queries),
         has_labels=bool(bank.labels),
         is_written=any(query.provenance for query in bank.queries),
         is_polished=any(query.draft for query in bank.queries),
@@ -69,7 +70,7 @@ _TOOL_COLUMNS = ("functions", "functions_first")
 def export_datasets(bank: Bank, folder: Path) -> None:
     """Write a DatasetDict for `datasets.load_from_disk`, its card README.md, and tools.jsonl.
 
-    Asks, if any, are in asks.jsonl. If the labels were verified, there are also the first labels
+    Asks, if any, are in asks.jsonl, and queries that no tool fits in missing.jsonl. If the labels were verified, there are also the first labels
     (`functions_first`), labels.jsonl, and excluded queries in aside.jsonl.
     """
     import datasets
@@ -101,6 +102,8 @@ def export_datasets(bank: Bank, folder: Path) -> None:
     write_lines(folder / "tools.jsonl", bank.tools)
     if bank.asks:
         write_lines(folder / "asks.jsonl", bank.asks)
+    if bank.missing:
+        write_lines(folder / "missing.jsonl", bank.missing)
     if bank.labels:
         _write_labels(folder, bank.labels, bank.queries, bank.verified)
 
@@ -108,21 +111,29 @@ def export_datasets(bank: Bank, folder: Path) -> None:
 def export_jsonl(bank: Bank, folder: Path) -> None:
     """Write tools.jsonl, queries.jsonl and, if there are asks, asks.jsonl, with all fields.
 
-    Verified labels are written as by `export_datasets`; the first ones are `tools_first`.
+    Queries that no tool fits are among the queries, with an empty list of tools. Verified labels are written as by `export_datasets`; the first ones are `tools_first`.
     """
     _write_jsonl(
-        folder, bank.tools, lambda: bank.queries, bank.asks, bank.labels, bank.profiles
+        folder,
+        bank.tools,
+        lambda: bank.queries,
+        bank.asks,
+        bank.labels,
+        bank.profiles,
+        bank.missing,
     )
 
 
 def _stream_jsonl(bank: Path, folder: Path) -> None:
+    missing, fitted = read_missing(bank)
     _write_jsonl(
         folder,
         read_records(bank / "tools.parquet", Tool),
-        partial(read_records, bank / "queries.parquet", Query),
+        lambda: chain(read_records(bank / "queries.parquet", Query), fitted),
         read_asks(bank / "asks.parquet"),
         read_labels(bank / "labels.parquet"),
         read_profiles(bank),
+        missing,
     )
 
 
@@ -133,6 +144,7 @@ def _write_jsonl(
     asks: Sequence[Ask],
     labels: Sequence[Label],
     profiles: Mapping[str, QueryProfile],
+    missing: Iterable[Query],
 ) -> None:
     verified = group_labels(labels)
     rows = (
@@ -143,7 +155,7 @@ def _write_jsonl(
         if not is_aside(query, verified)
     )
     write_lines(folder / "tools.jsonl", tools)
-    write_lines(folder / "queries.jsonl", rows)
+    write_lines(folder / "queries.jsonl", chain(rows, missing))
     if asks:
         write_lines(folder / "asks.jsonl", asks)
     if labels:
@@ -207,6 +219,6 @@ def _write_labels(
 
 
 _OPTIONAL = ("asks.jsonl", "labels.jsonl", "aside.jsonl")
-DATASETS = ExportKind(export_datasets, _OPTIONAL)
+DATASETS = ExportKind(export_datasets, (*_OPTIONAL, "missing.jsonl"))
 JSONL = ExportKind(export_jsonl, _OPTIONAL, stream=_stream_jsonl)
 TOOLBANK = ExportKind(export_toolbank, ("asks.json",))

@@ -46,7 +46,13 @@ class ReportStage(Stage):
             "calibration": hash_file(folder.calibration),
             **{
                 path.stem: hash_file(path)
-                for path in (folder.validation, folder.warnings, folder.searches)
+                for path in (
+                    folder.validation,
+                    folder.warnings,
+                    folder.searches,
+                    folder.refusals,
+                    folder.bank / "missing.json",
+                )
                 if path.is_file()
             },
             "hits": hash_tree(folder.hits),
