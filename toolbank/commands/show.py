@@ -13,6 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
+from toolbank.bank.bank import read_missing
 from toolbank.bank.files import (
     read_attempt,
     read_attempts,
@@ -29,6 +30,8 @@ from toolbank.commands.transcript import (
     format_attempt,
     list_asks,
     show_ask_outcomes,
+    show_missing,
+    show_missing_outcomes,
     show_verified,
     tabulate_tallies,
 )
@@ -259,13 +262,16 @@ _STEPS = GenerateConfig.call_steps
 
 
 def show_one(path: Path, name: str) -> str:
-    """Show an attempt, a query or a tool.
+    """Show an attempt, a query (also one that no tool fits) or a tool.
 
     Raises:
         InputError: no run there, or nothing of this name in it.
         ToolbankError: the journal cannot be read.
     """
     folder = open_run(path)
+    for queries in read_missing(folder.bank):
+        if found := next((one for one in queries if one.id == name), None):
+            return show_missing(folder, found, found.tools)
     tool = None if _is_id(folder, name) else find_tool(folder, name)
     return show_attempt(path, name) if tool is None else show_tool(folder, tool)
 
@@ -313,7 +319,12 @@ def show_outcomes(path: Path) -> str:
         ToolbankError: the journal cannot be read.
     """
     folder = open_run(path)
-    after = (show_ask_outcomes(folder), show_searches(folder), _show_agreement(folder))
+    after = (
+        show_ask_outcomes(folder),
+        show_missing_outcomes(folder),
+        show_searches(folder),
+        _show_agreement(folder),
+    )
     if load_recipe(str(folder.recipe)).recipe.dataset is not None:
         return "\n\n".join(filter(None, (show_splits(folder), *after)))
     found: dict[tuple[str, str], Tally] = defaultdict(lambda: Tally(_EXAMPLES))

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from toolbank.bank.bank import QueryLabels, group_labels, read_labels
+from toolbank.bank.bank import MISSING, QueryLabels, group_labels, read_labels
 from toolbank.bank.files import make_frame, read_frame
 from toolbank.bank.records import Ask, Query, Tool
 from toolbank.llm.chat import ChatRequest, number_from_text
 from toolbank.llm.journal import Failure, Journal, JournalEntry
 from toolbank.requests.asks import AsksConfig
 from toolbank.requests.asks.write import describe_ask_ending
+from toolbank.requests.missing import MissingConfig
 from toolbank.requests.verify import VerifyConfig
 from toolbank.requests.verify.gradings import read_gradings
 from toolbank.run.folder import RunFolder
@@ -95,6 +96,57 @@ def tabulate_tallies(
         for kind, tally in sorted(tallies.items())
     ]
     return align([head, *rows], right=[2])
+
+
+def show_missing_outcomes(folder: RunFolder) -> str:
+    """Tabulate how many requests that no tool should fit ended how and why; "" if none were written.
+
+    Raises:
+        InputError: a file is damaged.
+    """
+    path = folder.bank / "missing.json"
+    if not path.is_file():
+        return ""
+    info = read_json(path)
+    ids = _frame(folder, MISSING)["id"]
+    accepted = Tally(_EXAMPLES, info["counts"]["accepted"], list(ids.head(_EXAMPLES)))
+    tallies = {("accepted", ""): accepted} if accepted.count else {}
+    for row in info["not_accepted"]:
+        kind = row["outcome"], row["reason"]
+        tallies.setdefault(kind, Tally(_EXAMPLES)).add(row["group"])
+    head = ("requests that no tool fits", "reason", "count", "such as")
+    lines = tabulate_tallies(head, tallies)
+    lines.append(f"All of one: {command('show', folder.path)} {ids[0]}")
+    return "\n".join(lines)
+
+
+def show_missing(folder: RunFolder, query: Query, tools: Sequence[str]) -> str:
+    """Show everything about a missing-tool query: its prompt and reply, and its grades.
+
+    `tools` are those that a grader found for it.
+
+    Raises:
+        InputError: a file is damaged.
+        ToolbankError: the journal can't be read.
+    """
+    made = query.provenance
+    entries: list[JournalEntry] = []
+    failures: list[Failure] = []
+    if made:
+        steps = MissingConfig.call_steps
+        entries, failures = find_exchanges(folder, made.attempt, steps, made.requests)
+    ending = [query.query]
+    ending += [f"near: {query.domain}"] if query.domain else []
+    ending += [f"a tool for it would: {query.explanation}"] if query.explanation else []
+    verified = show_verified(folder, query)
+    if tools:
+        ending.append(f"a grader found a tool that fits: {', '.join(tools)}")
+    elif verified:
+        ending.append("no tool fits it, by its grades")
+    else:
+        ending.append("not graded: only its writer says that no tool fits")
+    shown = format_attempt(query.id, entries, failures, ending)
+    return "\n\n".join(filter(None, (shown, verified)))
 
 
 def show_ask_outcomes(folder: RunFolder) -> str:

@@ -17,6 +17,7 @@ from toolbank.retrievers.lexical import LexicalIndex
 
 _MOST_TOOLS = 24
 _OTHERS = 30
+_ALONE = "tools without a module"
 
 
 @dataclass(frozen=True)
@@ -46,9 +47,8 @@ def group_tools(tools: Sequence[Tool]) -> list[ToolGroup]:
         ends = [round(part * len(members) / n_parts) for part in range(n_parts + 1)]
         for start, end in pairwise(ends):
             part = tuple(members[start:end])
-            span = f"{part[0].name} to {part[-1].name}" if len(part) > 1 else ""
-            name = family if n_parts == 1 and family else span or part[0].name
-            groups.append(ToolGroup(name, part))
+            name = family if n_parts == 1 else f"{part[0].name} to {part[-1].name}"
+            groups.append(ToolGroup(name or _ALONE, part))
     return groups
 
 

@@ -33,7 +33,8 @@ def make_sheet(
         InputError: there are no candidates, or their file is damaged.
     """
     pooled = _read_current(candidates)
-    queries = sample_queries([q for q in bank.queries if q.id in pooled], n, seed)
+    every = (*bank.queries, *bank.missing)
+    queries = sample_queries([q for q in every if q.id in pooled], n, seed)
     if not queries:
         raise InputError(
             f"{candidates}: no candidates of these requests. Run `toolbank verify RUN` first."
@@ -97,7 +98,7 @@ def read_reviews(paths: Iterable[Path], bank: Bank, candidates: Path) -> Review:
         InputError: a file or a judgement is wrong; the message says where, and what to do.
     """
     pooled = _read_current(candidates)
-    texts = {query.id: query.query for query in bank.queries}
+    texts = {query.id: query.query for query in (*bank.queries, *bank.missing)}
     gradings, unfinished = [], []
     seen: dict[tuple[str, str], Path] = {}
     for path in paths:

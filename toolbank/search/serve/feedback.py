@@ -30,7 +30,7 @@ class FeedbackLog:
     """A JSONL file of searches and of the tools that were chosen from them.
 
     The line of a choice has `query` and `tools`, as `toolbank evaluate RUN --on FILE` and datasets
-    read it; that of a search has no tools. Queries are only written if `with_text`. The file has
+    read it; that of a search has no tools, and so has that of a search of which no tool fits. Queries are only written if `with_text`. The file has
     mode 600. At 50 MB it is moved to FILE.1, and so on up to FILE.3. Threads may share a log.
     """
 
@@ -66,16 +66,24 @@ class FeedbackLog:
         return search
 
     def chose(self, finder: str, search: str, tool: str) -> bool:
-        """Log that a tool was chosen, once per search; False if the search is unknown or lacks it."""
+        """Log that a tool was chosen, once per search; False if the search is unknown or lacks it.
+
+        An empty name says that no tool fits the request.
+        """
         with self._lock:
-            query, found = self._searches.get(search, ("", ()))
-            if tool not in found:
+            if search not in self._searches:
+                return False
+            query, found = self._searches[search]
+            if tool and tool not in found:
                 return False
             chosen = self._choices.setdefault(search, set())
             if tool in chosen:
                 return True
             chosen.add(tool)
             number = len(chosen)
+        if not tool:
+            self._write("none", f"{search}.{number}", finder, query, ())
+            return True
         place = found.index(tool) + 1
         self._write("choice", f"{search}.{number}", finder, query, (tool,), rank=place)
         return True

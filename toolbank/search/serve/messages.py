@@ -258,7 +258,10 @@ class NearestQuery(RequestModel):
 
 
 class ToolChoice(BaseModel):
-    """The body of POST /feedback: the ID of a search, and the name of the chosen tool."""
+    """The body of POST /feedback: the ID of a search, and the name of the chosen tool.
+
+    An empty name says that no tool fits.
+    """
 
     model_config = ConfigDict(strict=True)
 
