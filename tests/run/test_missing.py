@@ -27,6 +27,7 @@ from toolbank.system.errors import InputError
 from toolbank.system.files import read_json
 
 SERVED = "Weigh what a tool fits"
+WRITTEN = set()
 
 
 def model(call):
@@ -34,6 +35,7 @@ def model(call):
     if "# The group" in call.prompt:
         first = sentence(call.prompt).replace("Weigh", SERVED, 1)
         texts = [first, sentence(call.prompt + "2"), sentence(call.prompt + "3")]
+        WRITTEN.update(texts[1:])
         rows = [{"request": text, "lacks": "weigh it"} for text in texts]
         return Answer.json({"requests": rows})
     if "# How to grade" not in call.prompt:
@@ -41,7 +43,7 @@ def model(call):
     tools = call.prompt.split("# The tools")[1].split("# How to grade")[0]
     request = re.search(r"<request>\n(.*)\n</request>", call.prompt)[1]
     reply = {"needed": [], "alternatives": [], "aside": "no tool does it"}
-    if SERVED in request or "the" not in request:
+    if request not in WRITTEN:
         name = re.search(r"^- (\S+?)(?::|$)", tools, re.MULTILINE)[1]
         reply |= {"needed": [{"tool": name, "why": "it"}], "aside": ""}
     return Answer.json(reply)

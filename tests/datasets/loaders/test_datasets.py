@@ -35,7 +35,8 @@ def test_a_dataset_is_read_as_expected(place, update_corpus):
     given = config(place.name, place) if is_kind else find_format(place)
     dataset = DATASETS.load(given.type).read(given)
     found = {"type": given.type, "left_out": dataset.left_out.describe()}
-    for part in ("tools", "queries", "asks"):
+    parts = ("tools", "queries", "asks", *(["missing"] if dataset.missing else []))
+    for part in parts:
         rows = getattr(dataset, part)
         found[part] = [row.model_dump(exclude_defaults=True) for row in rows]
     expected = place.with_name(f"{place.name}.tools.json")

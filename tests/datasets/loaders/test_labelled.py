@@ -33,7 +33,14 @@ def test_lines_become_queries_named_by_the_stem(tmp_path):
         ("a", "sum it", ("np.sum",)),
         ("4", "mean", ("np.mean", "np.std")),
     ]
-    assert labelled.refusals == 2
+    assert [query.query for query in labelled.missing] == ["what is love?"]
+    assert labelled.refusals == 1
+
+
+@pytest.mark.parametrize(("event", "kept"), [("search", 0), ("none", 1), ("choice", 1)])
+def test_searches_of_a_log_do_not_say_that_no_tool_fits(tmp_path, event, kept):
+    path = write(tmp_path, f'{{"query": "love?", "tools": [], "event": "{event}"}}')
+    assert len(read_labelled(path).missing) == kept
 
 
 def test_rows_of_a_table_become_queries(tmp_path):
@@ -45,7 +52,8 @@ def test_rows_of_a_table_become_queries(tmp_path):
         ("a", "sum it", ("np.sum",)),
         ("2", "mean", ("np.mean", "np.std")),
     ]
-    assert labelled.refusals == 1
+    assert [query.query for query in labelled.missing] == ["love?"]
+    assert labelled.refusals == 0
     path.write_text("query,tools\nfine,a\n ,a\n")
     with pytest.raises(InputError, match='line 3: "query" is blank'):
         read_labelled(path)
