@@ -7,7 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from toolbank.bank.bank import Bank, Label, group_labels, read_labels, read_profiles
+from toolbank.bank.bank import (
+    Bank,
+    Label,
+    group_labels,
+    read_labels,
+    read_missing,
+    read_profiles,
+)
 from toolbank.bank.files import make_frame, read_frame
 from toolbank.bank.profile import QueryProfile
 from toolbank.bank.records import Ask, AttemptRecord, Query, Record
@@ -26,7 +33,8 @@ class BankFrames:
     `parameters`, `output_schema`, `annotations` and `call` of tools are JSON texts. `attempts` has
     the result of each attempt of the generation. In `queries`, `tools` are the merged labels,
     `tools_first` the original ones, and `aside` is why the query is excluded, or "". The columns
-    of `QueryProfile` follow, null without a profile by these labels. `labels` has a row per label. `info` is bank.json. Frames of files that a bank lacks are empty.
+    of `QueryProfile` follow, null without a profile by these labels. `labels` has a row per label. `missing` has
+    the queries that no tool fits; those of them that a grader found a tool for are in `queries`. `info` is bank.json. Frames of files that a bank lacks are empty.
     """
 
     tools: pl.DataFrame
@@ -34,6 +42,7 @@ class BankFrames:
     asks: pl.DataFrame
     attempts: pl.DataFrame
     labels: pl.DataFrame
+    missing: pl.DataFrame
     info: Mapping[str, Any]
 
 
@@ -57,16 +66,21 @@ def load_bank(run: str | Path) -> BankFrames:
             f"{run}: there is no bank in it. Give the folder of a run that has created one."
         )
     labels = read_labels(folder / "labels.parquet")
+    missing, fitted = read_missing(folder)
+    queries = read_frame(folder / "queries.parquet")
+    if fitted:
+        queries = queries.vstack(make_frame(Query, fitted))
     return BankFrames(
         tools=read_frame(folder / "tools.parquet"),
         queries=_add_profiles(
-            _merge_labels(read_frame(folder / "queries.parquet"), labels),
+            _merge_labels(queries, labels),
             labels,
             folder,
         ),
         asks=_read_if_there(folder / "asks.parquet", Ask),
         attempts=_read_if_there(folder / "attempts.parquet", AttemptRecord),
         labels=make_frame(Label, labels),
+        missing=make_frame(Query, missing),
         info=read_json(folder / "bank.json"),
     )
 

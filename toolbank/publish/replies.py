@@ -45,7 +45,7 @@ REPLIES, FAILURES = "replies", "failures"
 """The shards of replies, and of calls that failed for good."""
 
 _FOLDER, _MADE, _INPUTS = "replay", "made.json", "inputs"
-_STAGES = ("generate", "asks", "verify")
+_STAGES = ("generate", "asks", "missing", "verify")
 _SETS = "generate.candidate_sets"
 # The folders of recorded files and of candidate sets, and the keys that name them.
 _INPUT_KEYS = {**{stage: f"{stage}.replies" for stage in _STAGES}, _SETS: _SETS}
@@ -58,7 +58,10 @@ _OF_REPLY = (
     "completion_tokens",
     "estimated",
 )
-_TABLES = ("tools", "queries", "attempts", "asks", "labels")
+_TABLES = (
+    *("tools", "queries", "attempts", "asks", "labels"),
+    *("missing", "fitted"),
+)
 
 
 class PublishedMessage(Record):
@@ -71,7 +74,7 @@ class PublishedMessage(Record):
 class PublishedReply(Record):
     """A reply of a model: its call in the journal, what was asked, and what came.
 
-    `step` is write, polish, ask, verify or judge; `finish` as of `ChatReply`.
+    `step` is write, polish, ask, missing, verify or judge; `finish` as of `ChatReply`.
     """
 
     key: str

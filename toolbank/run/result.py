@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from toolbank.bank.bank import read_missing
 from toolbank.bank.files import read_column, read_frame
 from toolbank.bank.split import format_splits
 from toolbank.evaluation.figures import (
@@ -53,6 +54,9 @@ def _describe_bank(result: RunResult) -> str:
     asks = folder.bank / "asks.parquet"
     if asks.is_file():
         parts += f", {count(len(read_column(asks, 'tool')), 'ask')}"
+    missing, _ = read_missing(folder.bank)
+    if missing:
+        parts += f", {count(len(missing), 'request')} that no tool fits"
     recipe = load_recipe(str(folder.recipe)).recipe
     info = read_json(folder.bank / "bank.json")
     if removed := info.get("removed"):

@@ -180,3 +180,15 @@ def test_tools_left_out_do_not_show_in_what_a_fusion_is_judged_by(retriever):
     ]
     together = read_signals(fusion, queries, fusion.search(queries, 2 * DEPTH), own)
     np.testing.assert_allclose(together, np.concatenate(alone, axis=1))
+
+
+def test_requests_that_no_tool_fits_lower_the_chances_of_others_like_them(retriever):
+    bank = make_bank()
+    texts = [f"please paint the {thing} it is time" for thing in THINGS.split()]
+    plain, taught = (
+        fit_on_validation(retriever, bank, missing=some) for some in ([], texts[::2])
+    )
+    before, after = (best(one, retriever, texts[1::2]) for one in (plain, taught))
+    assert after.mean() < before.mean()
+    served = best(taught, retriever, [q.query for q in bank.split("test")])
+    assert (served >= taught.threshold).mean() > 0.9

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from zlib import crc32
 
 import numpy as np
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.corpus_files import CORPUS
 from toolbank.bank.bank import Bank, Label
-from toolbank.bank.records import Ask, Query, Tool
+from toolbank.bank.records import Ask, Provenance, Query, Tool
 from toolbank.datasets.jsonl import LabelledRequests
 from toolbank.retrievers.calibration_requests import (
     LEAST,
@@ -183,3 +184,24 @@ def test_the_plain_encoder_tells_a_copy_from_another_way_to_ask():
         requests = TrainRequests(bank, find_plain_encoder)
         near = requests.measure([asked["copy"], asked["other"]]).near
         assert near == 1, requests.why_unknown
+
+
+def test_requests_that_no_tool_fits_are_those_of_the_bank_or_of_a_file():
+    made = Provenance(attempt=0, engine="", model="", prompt_hash="", seed=0)
+    rows = [
+        ("own", "train", None, None),
+        ("graded", "validation", made, "aside"),
+        ("not graded", "train", made, None),
+        ("of the test", "test", None, None),
+    ]
+    missing = tuple(
+        Query(id=text, query=text, tools=(), split=split, provenance=origin)
+        for text, split, origin, _ in rows
+    )
+    labels = tuple(Label(query=t, grade="aside") for t, *_, grade in rows if grade)
+    bank = replace(make_bank(0), missing=missing, labels=labels)
+    file = replace(file_of(3), missing=(Query(id="x", query="of a file", tools=()),))
+    assert choose(bank, [file]).missing == ("own", "graded")
+    chosen = choose(make_bank(0), [file])
+    assert chosen.missing == ("of a file",) and "evaluate.on" in chosen.missing_origin
+    assert not choose(make_bank(0)).missing_origin

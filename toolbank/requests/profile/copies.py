@@ -135,6 +135,10 @@ def find_copies(
     return dict(sorted(found.items()))
 
 
+MISSING = "requests that no tool fits"
+"""The name of these requests as a set in which copies are looked for."""
+
+
 def count_copies(
     bank: Bank,
     limits: CopiesConfig,
@@ -143,8 +147,8 @@ def count_copies(
 ) -> list[CopyCounts]:
     """Count the copies between the parts of a bank, and with other sets.
 
-    Held-out requests are looked for in train, asks and, for those of test, in validation; the
-    `examples` of the prompts and the sets of `limits.against` in all parts.
+    Held-out requests are looked for in train, asks and, for those of test, in validation; requests
+    that no tool fits in all requests that a tool fits; the `examples` of the prompts and the sets of `limits.against` in all parts.
 
     Raises:
         InputError: a set can't be read, or the encoder can't be loaded.
@@ -167,6 +171,8 @@ def count_copies(
         *_count("validation", _texts(parts["validation"]), learnt, limits, encoder),
         *_count("examples of the prompts", examples, parts, limits, encoder),
     ]
+    if bank.missing:
+        counts += _count(MISSING, _texts(bank.missing), parts, limits, encoder)
     for path in limits.against:
         others = [side.text for side in read_sides(path)]
         counts += _count(path.resolve().name, others, parts, limits, encoder)

@@ -14,7 +14,14 @@ from toolbank.config.base import shape
 from toolbank.encoders.location import encoder_identity
 from toolbank.requests.judge.summary import find_files
 from toolbank.requests.write.prompts import find_examples, load_examples
-from toolbank.run.stage import Outcome, Stage, bank_hashes, hash_file, label_hashes
+from toolbank.run.stage import (
+    Outcome,
+    Stage,
+    bank_hashes,
+    hash_file,
+    label_hashes,
+    missing_hashes,
+)
 from toolbank.run.stages.generate import GenerateStage
 from toolbank.system.files import write_json
 from toolbank.system.numbers import count
@@ -28,7 +35,7 @@ class ProfileStage(Stage):
     """Writes the classes of the requests to bank/profile.parquet, and copies.json."""
 
     kind = "profile"
-    needs = ("dataset", "generate", "asks", "verify")
+    needs = ("dataset", "generate", "asks", "missing", "verify")
 
     def depends(self) -> dict[str, Any]:
         """The bank and its labels, the examples, other sets, and the encoder."""
@@ -36,6 +43,7 @@ class ProfileStage(Stage):
         return {
             "bank": bank_hashes(folder, recipe),
             **label_hashes(folder, recipe),
+            **missing_hashes(folder, recipe),
             "config": shape(recipe.profile),
             "against": [hash_file(path) for path in self.files()],
             "examples": [asset.sha256 for asset in self.assets()],
