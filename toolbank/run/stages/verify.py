@@ -45,6 +45,7 @@ from toolbank.system.numbers import count, span
 from toolbank.system.version import __version__
 
 if TYPE_CHECKING:
+    from toolbank.bank.bank import Label
     from toolbank.llm.config import EngineConfig
     from toolbank.llm.journal import Journal
     from toolbank.llm.step import StepResult, StepSample
@@ -120,7 +121,8 @@ class VerifyStage(AskingStage):
 
     def is_usable(self, result: StepResult[Any]) -> bool:
         """Labels are written from the replies that have come."""
-        return bool(result.value.content.get("graders"))
+        labels: Sequence[Label] = result.value.labels
+        return any(label.kind in ("model", "person") for label in labels)
 
     def plan(self, outlook: Outlook) -> Iterator[str]:
         """What each grader is asked; nothing where stored grades are merged."""
