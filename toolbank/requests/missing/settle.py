@@ -84,9 +84,10 @@ def settle_missing(
     validation, or a unit of the `queries` in another split; it is then in no split.
     """
     splits_of: dict[str, set[Split]] = {}
-    for query in queries if units else ():
-        for unit in units(query) if units and query.split else ():
-            splits_of.setdefault(unit, set()).add(query.split)  # type: ignore[arg-type]
+    for query in queries:
+        if units and query.split:
+            for unit in units(query):
+                splits_of.setdefault(unit, set()).add(query.split)
     fitted, reasons, not_graded = list[Query](), dict[str, str](), list[str]()
     for query in missing:
         graded = labels.get(query.id)
