@@ -36,6 +36,7 @@ from toolbank.search.serve.messages import (
     check_content,
     require_json,
 )
+from toolbank.search.serve.reach import describe_reach
 from toolbank.search.serve.searches import Metrics, Searches
 from toolbank.system.terminal import one_line
 from toolbank.system.version import __version__
@@ -235,14 +236,15 @@ class _McpServer(MCPServer[Any]):
         """List the tools, with the current description of the search."""
         listed = await super().list_tools()
         return [
-            tool.model_copy(update={"description": _describe_search(self.find())})
+            tool.model_copy(update={"description": describe_search(self.find())})
             if tool.name == "search_tools"
             else tool
             for tool in listed
         ]
 
 
-def _describe_search(finder: Finder) -> str:
+def describe_search(finder: Finder) -> str:
+    """Describe the search tool: what it reaches, and what its scores say."""
     if next(iter(finder.retrievers)) in finder.calibrations:
         scores = (
             "`score` is how likely a tool is needed. `fits` false: probably none of the hits serves "
@@ -253,11 +255,12 @@ def _describe_search(finder: Finder) -> str:
     pinned = "".join(
         f"\nAlways at hand: {tool.name} ({tool.summary})" for tool in finder.pinned
     )
-    return (
+    said = (
         f"Find the tools that a request needs among {len(finder.tools):,}, best first. `query` "
         "says in plain words what is to be done, or is a tool's exact name. "
-        f"{scores} Schemas are given by describe_tool.{pinned}"
+        f"{scores} Schemas are given by describe_tool."
     )
+    return f"{said} {describe_reach(finder.tools)}{pinned}"
 
 
 def create_mcp_apps(searches: Searches, caller: ToolCaller | None) -> list[Starlette]:
