@@ -24,6 +24,7 @@ from toolbank.sources.collect import collect_tools, describe_package, recognise
 from toolbank.sources.kind import SourceConfig, ToolCollection
 from toolbank.system.errors import InputError
 from toolbank.system.folders import is_run_folder
+from toolbank.system.net import is_url
 from toolbank.system.numbers import count
 from toolbank.system.terminal import one_line
 
@@ -122,6 +123,18 @@ def read_given(text: str, settings: Sequence[str] = ()) -> ToolCollection:
     else:
         read, chosen = read_source(recognise(text)), ""
     return replace(read, notes=(*describe_package(text, chosen), *read.notes))
+
+
+def find_sources(text: str, settings: Sequence[str] = ()) -> Sequence[SourceConfig]:
+    """The sources of what `read_given` reads; none of a URL, which has no files here.
+
+    Raises:
+        InputError: as of `read_given`.
+    """
+    path = Path(text)
+    if is_run_folder(path) or _is_recipe(path, text):
+        return load_recipe(text, settings).recipe.sources
+    return () if is_url(text) else (recognise(text),)
 
 
 def read_source(source: SourceConfig) -> ToolCollection:

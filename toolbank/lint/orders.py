@@ -1,0 +1,145 @@
+"""Rules on texts that give orders to a model, and on invisible characters.
+
+The patterns follow published attacks: tool poisoning (Invariant Labs, 2025), MCPTox
+(arXiv 2508.14925), and OWASP's MCP03. They are English, and find only what is said plainly.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from typing import Any
+
+from toolbank.bank.records import Tool
+from toolbank.lint.rule import Catalogue, Finding, Severity
+from toolbank.system.terminal import one_line
+
+_TOOL = r"(?:this|the) (?:tool|function)"
+_CALL = r"(?:call|use|invoke|run|execute)"
+_CALLED = r"(?:called|used|invoked|run|executed)"
+_OTHERS = r"(?:first\b|(?:before|instead of) (?:any|every|each|all|other)\b)"
+_PATTERNS: tuple[tuple[str, Severity, str], ...] = (
+    (
+        "tells a model to ignore its instructions",
+        "error",
+        r"\b(?:ignore|disregard|forget|override) (?:(?:all|any|the|of|these|other) )*"
+        r"(?:your|previous|prior|above|earlier|preceding|system) (?:\w+ )?"
+        r"(?:instruction|prompt|guideline|direction)s?\b",
+    ),
+    (
+        "tells a model to keep something from the user",
+        "error",
+        r"\b(?:do not|don't|never) (?:\w+ ){0,2}?(?:(?:tell|inform) the (?:user|human)|"
+        r"(?:mention|reveal|disclose|show) (?:[\w'-]+ ){1,6}?to the (?:user|human))\b",
+    ),
+    (
+        "tells a model to read files that may hold secrets",
+        "error",
+        r"\b(?:read|cat|open|send|include|pass|upload)\b[^.]{0,80}?(?:~/\.|\.ssh/|\.env\b|"
+        r"\bid_rsa\b|\bmcp\.json\b|/etc/(?:passwd|shadow)\b)[^\n]{0,80}?\b(?:as|in|into|to) "
+        r"(?:the |this |'|\")",
+    ),
+    (
+        "has a tag that imitates instructions of a system",
+        "error",
+        r"<(important|system|instructions?|hidden|admin)>(?!\s*<p>)[^<]{30,}|"
+        r"\[(?:system|inst)\][^\[]{30,}|<\|im_start\|>",
+    ),
+    (
+        "wants to be called before or instead of other tools",
+        "warning",
+        rf"\balways (?:first )?{_CALL} {_TOOL}\b|"
+        rf"\b(?:must|have to|should) (?:first )?{_CALL} {_TOOL} {_OTHERS}|"
+        rf"\b{_TOOL} (?:must|should|has to) (?:always )?be {_CALLED} {_OTHERS}|"
+        rf"\b{_CALL} {_TOOL} {_OTHERS}(?: \w+)? tools?\b|"
+        rf"\b(?:never|do not|don't) {_CALL} (?:any )?other tools?\b",
+    ),
+)
+_ORDERS = tuple(
+    (what, severity, re.compile(pattern, re.IGNORECASE))
+    for what, severity, pattern in _PATTERNS
+)
+_ROUND = 60
+
+
+def find_orders(catalogue: Catalogue) -> Iterator[Finding]:
+    """Find texts that tell a model to do more than call the tool."""
+    for tool in catalogue.tools:
+        for place, text in list_texts(tool):
+            for what, severity, pattern in _ORDERS:
+                if found := pattern.search(text):
+                    yield Finding(
+                        tool,
+                        f"{_name(tool, place)} {what}: "
+                        f'"{one_line(_around(text, found), 3 * _ROUND)}"',
+                        parameter=place,
+                        severity=severity,
+                    )
+
+
+# Zero-width characters, those that change the direction of writing, selectors and tags.
+_HIDDEN = re.compile(
+    "[\u00ad\u180e\u200b\u2060-\u2064\u202a-\u202e\u2066-\u206f\ufeff\U000e0000-\U000e0fff]+"
+)
+_FLAG = re.compile("\U0001f3f4[\U000e0020-\U000e007f]+")
+_HARMLESS = re.compile("[\u00ad\u200b\u2060\ufeff]*")
+_TAGS = 0xE0000
+
+
+def find_hidden_characters(catalogue: Catalogue) -> Iterator[Finding]:
+    """Find characters that people do not see and a model reads.
+
+    Zero-width spaces, which editors leave in texts, are a note unless they are in a name.
+    """
+    for tool in catalogue.tools:
+        for place, text in (("", tool.name), *list_texts(tool)):
+            hidden = "".join(_HIDDEN.findall(_FLAG.sub("", text)))
+            if not hidden:
+                continue
+            tags = [chr(ord(sign) - _TAGS) for sign in hidden if ord(sign) > _TAGS]
+            message = "".join(tags) if "".join(tags).isprintable() else ""
+            names = sorted({unicodedata.name(s, f"U+{ord(s):04X}") for s in hidden})
+            is_note = bool(_HARMLESS.fullmatch(hidden)) and text != tool.name
+            yield Finding(
+                tool,
+                f"{_name(tool, place)} has {len(hidden)} invisible characters "
+                f"({', '.join(names[:3]).lower()})"
+                + (f', which read "{one_line(message, _ROUND)}"' if message else ""),
+                parameter=place,
+                severity="note" if is_note else None,
+            )
+
+
+def list_texts(tool: Tool) -> Iterator[tuple[str, str]]:
+    """Iterate over the texts that a model reads, with the parameter, or "" for the tool's own."""
+    yield "", "\n".join(filter(None, (tool.title, tool.full_description, tool.notes)))
+    yield from _schema_texts(tool.parameters.get("properties", {}), "")
+
+
+def _schema_texts(properties: Any, path: str) -> Iterator[tuple[str, str]]:
+    waiting: list[tuple[str, Any]] = [(path, properties)]
+    while waiting:
+        path, part = waiting.pop()
+        if isinstance(part, str):
+            yield path, part
+        elif isinstance(part, list):
+            waiting += [(path, one) for one in part]
+        elif isinstance(part, dict):
+            names = part.get("properties") if path else part
+            if isinstance(names, dict):
+                lead = f"{path}." if path else ""
+                waiting += [(f"{lead}{name}", one) for name, one in names.items()]
+            if path:
+                waiting += [(path, v) for k, v in part.items() if k != "properties"]
+
+
+def _name(tool: Tool, place: str) -> str:
+    if place:
+        return f"the text of the parameter `{place}` of `{tool.name}`"
+    return f"the text of `{tool.name}`"
+
+
+def _around(text: str, found: re.Match[str]) -> str:
+    start = max(0, found.start() - _ROUND // 2)
+    return text[start : min(len(text), found.end() + _ROUND // 2)]

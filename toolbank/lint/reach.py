@@ -1,0 +1,167 @@
+"""Rules on tools that a search by their own words does not find, or finds below another."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toolbank.bank.ranking import blocks, cosine_scores
+from toolbank.bank.records import Tool, join_pairs
+from toolbank.lint.duplicates import group_copies, group_same
+from toolbank.lint.rule import (
+    Catalogue,
+    Finding,
+    content_words,
+    name_some,
+)
+from toolbank.retrievers.base import title_and_summary
+from toolbank.system.terminal import one_line
+
+Score = Callable[[Sequence[str]], NDArray[np.float32]]
+"""Scores [n_texts, n_tools] of texts as requests."""
+
+_TOP = 5
+"""The number of tools that an agent usually gets from a search."""
+_MARGIN = 1.02
+"""Scores that differ by less count as equal."""
+_FEWEST_WORDS = 2
+_QUOTED = 100
+_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z])|\n+")
+
+
+def find_shadowed(catalogue: Catalogue) -> Iterator[Finding]:
+    """Find tools whose own first sentence ranks another tool above them.
+
+    With BM25, only other tools count whose text contains all words of the sentence.
+    """
+    tools = catalogue.tools
+    for search in _search_own_texts(catalogue):
+        for place, above in search.above.items():
+            tool, gist = tools[place], find_gist(tools[place])
+            words = content_words(gist)
+            if search.is_lexical:
+                texts = catalogue.texts
+                above = [n for n in above if words <= content_words(texts[n])]
+            if not above or len(words) < _FEWEST_WORDS or place in search.lost:
+                continue
+            names = [tools[other].name for other in above]
+            yield Finding(
+                tool,
+                f"a search ({search.label}) for the first sentence of `{tool.name}`, "
+                f'"{one_line(gist, _QUOTED)}", finds {name_some(names)} before it',
+                others=tuple(names[:_TOP]),
+            )
+
+
+def find_unreachable(catalogue: Catalogue) -> Iterator[Finding]:
+    """Find tools that no text of their own ranks among the top 5.
+
+    The texts are the title, the description and each of its sentences.
+    """
+    tools = catalogue.tools
+    for search in _search_own_texts(catalogue):
+        for place, above in search.lost.items():
+            names = [tools[other].name for other in above]
+            yield Finding(
+                tools[place],
+                f"no search ({search.label}) for the title, the description or a sentence of "
+                f"`{tools[place].name}` finds it among the top {_TOP}: {name_some(names)} rank "
+                "above it",
+                others=tuple(names[:_TOP]),
+            )
+
+
+def find_gist(tool: Tool) -> str:
+    """Return the first sentence of the description, or ""."""
+    return next(iter(split_sentences(tool)), "")
+
+
+def split_sentences(tool: Tool) -> list[str]:
+    """Return the sentences of a description, or its lines."""
+    return [one for one in _SENTENCE.split(tool.full_description) if one.strip()]
+
+
+@dataclass(frozen=True)
+class _OwnSearch:
+    """What ranks above tools, by places, the best first.
+
+    `above` is for their first sentences; `lost` is for the best of all texts of the tools that none
+    of them finds. Tools that cannot be told apart do not rank above each other.
+    """
+
+    label: str
+    is_lexical: bool
+    above: dict[int, list[int]]
+    lost: dict[int, list[int]]
+
+
+@lru_cache(maxsize=1)
+def _search_own_texts(catalogue: Catalogue) -> list[_OwnSearch]:
+    index = catalogue.index
+    searches = [
+        _search(
+            catalogue,
+            "BM25",
+            index.scores,
+        )
+    ]
+    if (encoder := catalogue.encoder) is not None:
+        documents = [title_and_summary(tool) for tool in catalogue.tools]
+        vectors = encoder.encode_documents(documents)
+        searches.append(
+            _search(
+                catalogue,
+                encoder.config.label,
+                lambda texts: cosine_scores(encoder.encode_queries(texts), vectors),
+            )
+        )
+    return searches
+
+
+def _search(catalogue: Catalogue, label: str, score: Score) -> _OwnSearch:
+    tools, equal = catalogue.tools, _group_equal(catalogue)
+
+    def rank(places: Sequence[int], texts: Sequence[str]) -> list[list[int]]:
+        """The tools above each tool for a text; at most one of those that are equal."""
+        found: list[list[int]] = []
+        for rows in blocks(len(texts), len(tools)):
+            own = np.array(places[rows])
+            scores = score(texts[rows])
+            least = scores[np.arange(len(own)), own] * _MARGIN
+            is_above = (scores > least[:, None]) & (equal != equal[own][:, None])
+            for row, others in zip(scores, is_above, strict=True):
+                above = np.flatnonzero(others)
+                found.append(above[np.argsort(-row[above], kind="stable")].tolist())
+        return found
+
+    gists = {n: gist for n, tool in enumerate(tools) if (gist := find_gist(tool))}
+    above = dict(zip(gists, rank([*gists], [*gists.values()]), strict=True))
+    lost: dict[int, list[int]] = {}
+    for place, others in above.items():
+        if len(others) >= _TOP:
+            tool = tools[place]
+            texts = [tool.title, tool.full_description, *split_sentences(tool)]
+            texts = [text for text in texts if text.strip()]
+            best = min([others, *rank([place] * len(texts), texts)], key=len)
+            if len(best) >= _TOP:
+                lost[place] = best
+    return _OwnSearch(
+        label, label == "BM25", {n: a for n, a in above.items() if a}, lost
+    )
+
+
+def _group_equal(catalogue: Catalogue) -> NDArray[np.int64]:
+    """For each tool the first that cannot be told apart from it, or has the same description."""
+    tools = catalogue.tools
+    place = {tool.name: number for number, tool in enumerate(tools)}
+    groups = [
+        [place[tool.name] for tool in group]
+        for group in (*group_same(catalogue), *group_copies(catalogue))
+    ]
+    pairs = ((group[0], other) for group in groups for other in group[1:])
+    return np.array(join_pairs(len(tools), pairs), np.int64)
