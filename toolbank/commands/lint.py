@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from toolbank.commands.options import SetOption, complain, echo
+from toolbank.commands.options import ApiArgument, SetOption, complain, echo
 from toolbank.commands.tools import describe_left_out, find_sources, read_given
 from toolbank.encoders import load_encoder
 from toolbank.encoders.sentence import SentenceConfig
@@ -23,13 +23,7 @@ from toolbank.system.files import write_json
 
 
 def lint(
-    given: Annotated[
-        str,
-        typer.Argument(
-            metavar="RECIPE|RUN|API",
-            help="A recipe, a run folder, or an API without a recipe.",
-        ),
-    ],
+    given: ApiArgument,
     rules: Annotated[
         list[str] | None,
         typer.Option("--rule", metavar="RULE", help="Check only this; repeatable."),

@@ -14,7 +14,13 @@ from typing import Annotated
 import typer
 
 from toolbank.bank.records import Tool
-from toolbank.commands.options import SetOption, complain, echo, find_folder
+from toolbank.commands.options import (
+    ApiArgument,
+    SetOption,
+    complain,
+    echo,
+    find_folder,
+)
 from toolbank.config.assets import has_asset
 from toolbank.datasets import DATASETS
 from toolbank.run.folder import RunFolder
@@ -172,13 +178,7 @@ def _read_recipe(text: str, settings: Sequence[str]) -> ToolCollection:
 
 
 def tools(
-    given: Annotated[
-        str,
-        typer.Argument(
-            metavar="RECIPE|RUN|API",
-            help="A recipe, a run folder, or an API without a recipe.",
-        ),
-    ],
+    given: ApiArgument,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print each tool as a line of JSON.")
     ] = False,

@@ -60,7 +60,7 @@ RULES = (
     ),
     Rule(
         "name-as-description",
-        "warning",
+        "note",
         "descriptions that only repeat the name",
         "Say what the name does not: what the tool takes and returns, and when to use it.",
         find_repeated_names,

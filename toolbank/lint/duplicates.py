@@ -11,6 +11,7 @@ from toolbank.lint.rule import (
     Catalogue,
     Finding,
     Severity,
+    find_gist,
     name_some,
     own_name,
     stem,
@@ -118,9 +119,9 @@ def _name_key(tool: Tool) -> tuple[str, ...]:
 
 
 def _say_the_same(one: Tool, other: Tool) -> bool:
-    """Whether both the summaries and the whole descriptions of two tools are nearly the same."""
+    """Whether the first sentences and the whole descriptions of two tools are nearly the same."""
     for texts in (
-        (one.summary, other.summary),
+        (find_gist(one), find_gist(other)),
         (one.full_description, other.full_description),
     ):
         first, second = (stems(text) - _ARTICLES for text in texts)
@@ -144,4 +145,4 @@ def _have_other_parameters(group: Sequence[Tool]) -> bool:
 
 
 def _quote(tool: Tool) -> str:
-    return one_line(tool.full_description, _QUOTED)
+    return one_line(tool.summary or tool.description, _QUOTED)

@@ -9,57 +9,32 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from toolbank.bank.records import Tool
-from toolbank.lint.rule import Catalogue, Finding, Severity
+from toolbank.lint.rule import SEVERITIES, Catalogue, Finding, Severity
+from toolbank.system.numbers import count
 from toolbank.system.terminal import one_line
 
-_TOOL = r"(?:this|the) (?:tool|function)"
-_CALL = r"(?:call|use|invoke|run|execute)"
-_CALLED = r"(?:called|used|invoked|run|executed)"
-_OTHERS = r"(?:first\b|(?:before|instead of) (?:any|every|each|all|other)\b)"
-_PATTERNS: tuple[tuple[str, Severity, str], ...] = (
-    (
-        "tells a model to ignore its instructions",
-        "error",
-        r"\b(?:ignore|disregard|forget|override) (?:(?:all|any|the|of|these|other) )*"
-        r"(?:your|previous|prior|above|earlier|preceding|system) (?:\w+ )?"
-        r"(?:instruction|prompt|guideline|direction)s?\b",
-    ),
-    (
-        "tells a model to keep something from the user",
-        "error",
-        r"\b(?:do not|don't|never) (?:\w+ ){0,2}?(?:(?:tell|inform) the (?:user|human)|"
-        r"(?:mention|reveal|disclose|show) (?:[\w'-]+ ){1,6}?to the (?:user|human))\b",
-    ),
-    (
-        "tells a model to read files that may hold secrets",
-        "error",
-        r"\b(?:read|cat|open|send|include|pass|upload)\b[^.]{0,80}?(?:~/\.|\.ssh/|\.env\b|"
-        r"\bid_rsa\b|\bmcp\.json\b|/etc/(?:passwd|shadow)\b)[^\n]{0,80}?\b(?:as|in|into|to) "
-        r"(?:the |this |'|\")",
-    ),
-    (
-        "has a tag that imitates instructions of a system",
-        "error",
-        r"<(important|system|instructions?|hidden|admin)>(?!\s*<p>)[^<]{30,}|"
-        r"\[(?:system|inst)\][^\[]{30,}|<\|im_start\|>",
-    ),
-    (
-        "wants to be called before or instead of other tools",
-        "warning",
-        rf"\balways (?:first )?{_CALL} {_TOOL}\b|"
-        rf"\b(?:must|have to|should) (?:first )?{_CALL} {_TOOL} {_OTHERS}|"
-        rf"\b{_TOOL} (?:must|should|has to) (?:always )?be {_CALLED} {_OTHERS}|"
-        rf"\b{_CALL} {_TOOL} {_OTHERS}(?: \w+)? tools?\b|"
-        rf"\b(?:never|do not|don't) {_CALL} (?:any )?other tools?\b",
-    ),
-)
-_ORDERS = tuple(
-    (what, severity, re.compile(pattern, re.IGNORECASE))
-    for what, severity, pattern in _PATTERNS
-)
+
+def _read_orders() -> Iterator[tuple[str, Severity, re.Pattern[str]]]:
+    """Read what texts do, with the severity and a pattern of each, from orders.txt."""
+    names: dict[str, str] = {}
+    what, severity = "", SEVERITIES[0]
+    for line in Path(__file__).with_name("orders.txt").read_text("utf-8").splitlines():
+        if line.startswith("  "):
+            pattern = re.sub(r"\{([A-Z]+)\}", lambda name: names[name[1]], line.strip())
+            yield what, severity, re.compile(pattern, re.IGNORECASE)
+        elif " = " in line:
+            name, _, names[name] = line.partition(" = ")
+        elif line and not line.startswith("#"):
+            kind, _, what = line.partition(": ")
+            severity = next(one for one in SEVERITIES if one == kind)
+
+
+_ORDERS = tuple(_read_orders())
 _ROUND = 60
 
 
@@ -67,15 +42,23 @@ def find_orders(catalogue: Catalogue) -> Iterator[Finding]:
     """Find texts that tell a model to do more than call the tool."""
     for tool in catalogue.tools:
         for place, text in list_texts(tool):
-            for what, severity, pattern in _ORDERS:
-                if found := pattern.search(text):
-                    yield Finding(
-                        tool,
-                        f"{_name(tool, place)} {what}: "
-                        f'"{one_line(_around(text, found), 3 * _ROUND)}"',
-                        parameter=place,
-                        severity=severity,
-                    )
+            for reason, severity in _search(text):
+                yield Finding(
+                    tool,
+                    f"{_name(tool, place)} {reason}",
+                    parameter=place,
+                    severity=severity,
+                )
+
+
+@lru_cache(maxsize=100_000)
+def _search(text: str) -> tuple[tuple[str, Severity], ...]:
+    """The orders in a text, each with a quotation."""
+    return tuple(
+        (f'{what}: "{one_line(_around(text, found), 3 * _ROUND)}"', severity)
+        for what, severity, pattern in _ORDERS
+        if (found := pattern.search(text))
+    )
 
 
 # Zero-width characters, those that change the direction of writing, selectors and tags.
@@ -94,7 +77,9 @@ def find_hidden_characters(catalogue: Catalogue) -> Iterator[Finding]:
     """
     for tool in catalogue.tools:
         for place, text in (("", tool.name), *list_texts(tool)):
-            hidden = "".join(_HIDDEN.findall(_FLAG.sub("", text)))
+            hidden = (
+                "" if text.isascii() else "".join(_HIDDEN.findall(_FLAG.sub("", text)))
+            )
             if not hidden:
                 continue
             tags = [chr(ord(sign) - _TAGS) for sign in hidden if ord(sign) > _TAGS]
@@ -103,7 +88,7 @@ def find_hidden_characters(catalogue: Catalogue) -> Iterator[Finding]:
             is_note = bool(_HARMLESS.fullmatch(hidden)) and text != tool.name
             yield Finding(
                 tool,
-                f"{_name(tool, place)} has {len(hidden)} invisible characters "
+                f"{_name(tool, place)} has {count(len(hidden), 'invisible character')} "
                 f"({', '.join(names[:3]).lower()})"
                 + (f', which read "{one_line(message, _ROUND)}"' if message else ""),
                 parameter=place,

@@ -46,45 +46,26 @@ class Places:
     def find(self, tool: Tool) -> Place:
         """Return the place of a tool."""
         label = tool.sources[0] if tool.sources else ""
-        root = self.files.get(label)
-        if root is None:
-            file = "" if self.default is None else _relative(self.default)
-            return Place(file, None, tool.url or label)
-        if root.is_dir():
-            path = tool.call.path if isinstance(tool.call, PythonCall) else tool.name
-            found = self._definitions.get(label, {}).get(path.rpartition(".")[2], [])
-            parts = set(path.split("."))
-            best = max(
-                found,
-                key=lambda one: len(parts & {*one[0].with_suffix("").parts}),
-                default=None,
-            )
-            if best is not None:
-                return Place(_relative(root / best[0]), best[1], tool.url or label)
-            return Place(_relative(root), None, tool.url or label)
-        line = self._lines.get(label, {}).get(_key(tool))
-        return Place(_relative(root), line, tool.url or label)
+        places = self._lines.get(label, {}).get(_key(tool), [])
+        # Of several definitions of a name, that of the most similar module counts.
+        names = {*tool.name.split(".")}
+        path, line = max(
+            places,
+            key=lambda place: len(names & {*place[0].with_suffix("").parts}),
+            default=(self.files.get(label, self.default), None),
+        )
+        file = "" if path is None else _relative(path)
+        return Place(file, line, tool.url or label)
 
     @cached_property
-    def _lines(self) -> dict[str, dict[str, int]]:
-        """For the label of each file, the first line of each key of a tool."""
-        return {
-            label: dict(reversed([*_list_keys(path)]))
-            for label, path in self.files.items()
-            if path.is_file()
-        }
-
-    @cached_property
-    def _definitions(self) -> dict[str, dict[str, list[tuple[Path, int]]]]:
-        """For the label of each folder, the definitions by name: modules and lines."""
+    def _lines(self) -> dict[str, dict[str, list[tuple[Path, int]]]]:
+        """For the label of each source, the places of each key of a tool; the first counts."""
         found: dict[str, dict[str, list[tuple[Path, int]]]] = {}
         for label, root in self.files.items():
-            for path in sorted(root.rglob("*.py")) if root.is_dir() else ():
-                module = path.relative_to(root)
-                for number, line in _read_lines(path):
-                    if match := _DEFINED.match(line):
-                        named = found.setdefault(label, {}).setdefault(match[1], [])
-                        named.append((module, number))
+            keys = found.setdefault(label, {})
+            for path in sorted(root.rglob("*.py")) if root.is_dir() else [root]:
+                for key, line in _list_keys(path):
+                    keys.setdefault(key, []).append((path, line))
         return found
 
 
@@ -93,6 +74,8 @@ def _key(tool: Tool) -> str:
         return f"{tool.call.method.lower()} {tool.call.path}"
     if isinstance(tool.call, McpCall) and not tool.source.startswith("functions:"):
         return f"key {tool.call.source}"
+    if isinstance(tool.call, PythonCall):
+        return f"def {tool.call.path.rpartition('.')[2]}"
     return f"name {tool.name}"
 
 
@@ -100,26 +83,27 @@ def _list_keys(path: Path) -> Iterator[tuple[str, int]]:
     """The keys of tools in a file, with their lines."""
     route = ""
     for number, line in _read_lines(path):
+        if path.suffix == ".py":
+            if defined := _DEFINED.match(line):
+                yield f"def {defined[1]}", number
+            continue
         if "name" in line:
             for name in _NAME.findall(line):
                 yield f"name {_unquote(name)}", number
         head, colon, _ = line.partition(":")
         key = head.strip(" \t\"'-{")
-        if not colon:
-            continue
-        if key.startswith("/"):
+        if colon and key.startswith("/"):
             route = key
-        elif route and key.lower() in _METHODS:
+        elif colon and route and key.lower() in _METHODS:
             yield f"{key.lower()} {route}", number
-        else:
+        elif colon:
             yield f"key {key}", number
 
 
 def _read_lines(path: Path) -> Iterator[tuple[int, str]]:
-    if not path.is_file() or path.stat().st_size > _MOST_BYTES:
-        return
-    with path.open(encoding="utf-8", errors="replace") as file:
-        yield from enumerate(file, 1)
+    if path.is_file() and path.stat().st_size <= _MOST_BYTES:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            yield from enumerate(file, 1)
 
 
 def _unquote(text: str) -> str:
@@ -131,6 +115,5 @@ def _unquote(text: str) -> str:
 
 def _relative(path: Path) -> str:
     """The path from the current folder, if it is inside."""
-    here = Path.cwd()
-    whole = path.absolute()
+    here, whole = Path.cwd(), path.absolute()
     return (whole.relative_to(here) if whole.is_relative_to(here) else path).as_posix()

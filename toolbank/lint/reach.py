@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -11,13 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolbank.bank.ranking import blocks, cosine_scores
-from toolbank.bank.records import Tool, join_pairs
+from toolbank.bank.records import join_pairs
 from toolbank.lint.duplicates import group_copies, group_same
 from toolbank.lint.rule import (
     Catalogue,
     Finding,
     content_words,
+    find_gist,
     name_some,
+    split_sentences,
 )
 from toolbank.retrievers.base import title_and_summary
 from toolbank.system.terminal import one_line
@@ -25,13 +26,13 @@ from toolbank.system.terminal import one_line
 Score = Callable[[Sequence[str]], NDArray[np.float32]]
 """Scores [n_texts, n_tools] of texts as requests."""
 
+_LEXICAL = "BM25"
 _TOP = 5
 """The number of tools that an agent usually gets from a search."""
 _MARGIN = 1.02
 """Scores that differ by less count as equal."""
 _FEWEST_WORDS = 2
 _QUOTED = 100
-_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z])|\n+")
 
 
 def find_shadowed(catalogue: Catalogue) -> Iterator[Finding]:
@@ -44,7 +45,7 @@ def find_shadowed(catalogue: Catalogue) -> Iterator[Finding]:
         for place, above in search.above.items():
             tool, gist = tools[place], find_gist(tools[place])
             words = content_words(gist)
-            if search.is_lexical:
+            if search.label == _LEXICAL:
                 texts = catalogue.texts
                 above = [n for n in above if words <= content_words(texts[n])]
             if not above or len(words) < _FEWEST_WORDS or place in search.lost:
@@ -76,16 +77,6 @@ def find_unreachable(catalogue: Catalogue) -> Iterator[Finding]:
             )
 
 
-def find_gist(tool: Tool) -> str:
-    """Return the first sentence of the description, or ""."""
-    return next(iter(split_sentences(tool)), "")
-
-
-def split_sentences(tool: Tool) -> list[str]:
-    """Return the sentences of a description, or its lines."""
-    return [one for one in _SENTENCE.split(tool.full_description) if one.strip()]
-
-
 @dataclass(frozen=True)
 class _OwnSearch:
     """What ranks above tools, by places, the best first.
@@ -95,31 +86,20 @@ class _OwnSearch:
     """
 
     label: str
-    is_lexical: bool
     above: dict[int, list[int]]
     lost: dict[int, list[int]]
 
 
 @lru_cache(maxsize=1)
 def _search_own_texts(catalogue: Catalogue) -> list[_OwnSearch]:
-    index = catalogue.index
-    searches = [
-        _search(
-            catalogue,
-            "BM25",
-            index.scores,
-        )
-    ]
+    searches = [_search(catalogue, _LEXICAL, catalogue.index.scores)]
     if (encoder := catalogue.encoder) is not None:
-        documents = [title_and_summary(tool) for tool in catalogue.tools]
-        vectors = encoder.encode_documents(documents)
-        searches.append(
-            _search(
-                catalogue,
-                encoder.config.label,
-                lambda texts: cosine_scores(encoder.encode_queries(texts), vectors),
-            )
-        )
+        vectors = encoder.encode_documents([*map(title_and_summary, catalogue.tools)])
+
+        def score(texts: Sequence[str]) -> NDArray[np.float32]:
+            return cosine_scores(encoder.encode_queries(texts), vectors)
+
+        searches.append(_search(catalogue, encoder.config.label, score))
     return searches
 
 
@@ -127,7 +107,7 @@ def _search(catalogue: Catalogue, label: str, score: Score) -> _OwnSearch:
     tools, equal = catalogue.tools, _group_equal(catalogue)
 
     def rank(places: Sequence[int], texts: Sequence[str]) -> list[list[int]]:
-        """The tools above each tool for a text; at most one of those that are equal."""
+        """The tools above each tool for a text."""
         found: list[list[int]] = []
         for rows in blocks(len(texts), len(tools)):
             own = np.array(places[rows])
@@ -140,28 +120,24 @@ def _search(catalogue: Catalogue, label: str, score: Score) -> _OwnSearch:
         return found
 
     gists = {n: gist for n, tool in enumerate(tools) if (gist := find_gist(tool))}
-    above = dict(zip(gists, rank([*gists], [*gists.values()]), strict=True))
-    lost: dict[int, list[int]] = {}
-    for place, others in above.items():
-        if len(others) >= _TOP:
+    ranked = zip(gists, rank([*gists], [*gists.values()]), strict=True)
+    search = _OwnSearch(label, {n: above for n, above in ranked if above}, {})
+    for place, above in search.above.items():
+        if len(above) >= _TOP:
             tool = tools[place]
             texts = [tool.title, tool.full_description, *split_sentences(tool)]
-            texts = [text for text in texts if text.strip()]
-            best = min([others, *rank([place] * len(texts), texts)], key=len)
+            others = rank([place] * len(texts), texts)
+            best = min(
+                (one for one, text in zip(others, texts, strict=True) if text), key=len
+            )
             if len(best) >= _TOP:
-                lost[place] = best
-    return _OwnSearch(
-        label, label == "BM25", {n: a for n, a in above.items() if a}, lost
-    )
+                search.lost[place] = best
+    return search
 
 
 def _group_equal(catalogue: Catalogue) -> NDArray[np.int64]:
     """For each tool the first that cannot be told apart from it, or has the same description."""
-    tools = catalogue.tools
-    place = {tool.name: number for number, tool in enumerate(tools)}
-    groups = [
-        [place[tool.name] for tool in group]
-        for group in (*group_same(catalogue), *group_copies(catalogue))
-    ]
-    pairs = ((group[0], other) for group in groups for other in group[1:])
-    return np.array(join_pairs(len(tools), pairs), np.int64)
+    place = {tool.name: number for number, tool in enumerate(catalogue.tools)}
+    groups = (*group_same(catalogue), *group_copies(catalogue))
+    pairs = ((place[g[0].name], place[tool.name]) for g in groups for tool in g[1:])
+    return np.array(join_pairs(len(place), pairs), np.int64)

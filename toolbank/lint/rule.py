@@ -113,3 +113,16 @@ def name_some(names: Sequence[str], most: int = 3) -> str:
     shown = ", ".join(f"`{name}`" for name in names[:most])
     more = len(names) - most
     return f"{shown} and {more:,} more" if more > 0 else shown
+
+
+_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z])|\n+")
+
+
+def find_gist(tool: Tool) -> str:
+    """Return the first sentence of the description, or ""."""
+    return next(iter(split_sentences(tool)), "")
+
+
+def split_sentences(tool: Tool) -> list[str]:
+    """Return the sentences of a description, or its lines."""
+    return [one for one in _SENTENCE.split(tool.full_description) if one.strip()]

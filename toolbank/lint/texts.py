@@ -38,7 +38,8 @@ def find_repeated_names(catalogue: Catalogue) -> Iterator[Finding]:
         if words and words <= content_words(name):
             yield Finding(
                 tool,
-                f'the description of `{tool.name}`, "{one_line(tool.full_description, _QUOTED)}", '
+                f"the description of `{tool.name}`, "
+                f'"{one_line(tool.summary or tool.description, _QUOTED)}", '
                 "only repeats its name",
             )
 
@@ -48,6 +49,7 @@ _VAGUE = re.compile(
     r"opts?|options|params|parameters|config|cfg|settings|info|stuff|thing|foo|bar|baz|tmp|temp|"
     r"misc|dummy|field_?\d+|value_?\d+|val|var|var_?\d+|[a-z]_?\d*)"
 )
+_NAMED_A = r"[`'\"(*]a[`'\",)*]|\ba (?:and|or) \w\b"
 _SAYING = ("description", "enum", "const", "examples", "example", "format", "pattern")
 
 
@@ -63,7 +65,11 @@ def find_vague_parameters(catalogue: Catalogue) -> Iterator[Finding]:
             if not _VAGUE.fullmatch(name) or _says_something(schema, tool.parameters):
                 continue
             text = f"{tool.full_description}\n{tool.notes}"
-            if re.search(rf"(?<![^\W_]){re.escape(name)}(?![^\W_])", text, re.I):
+            # Of the article "a" only what is marked as a name counts.
+            named = (
+                _NAMED_A if name == "a" else rf"(?<![^\W_]){re.escape(name)}(?![^\W_])"
+            )
+            if re.search(named, text, re.IGNORECASE):
                 continue
             yield Finding(
                 tool,
