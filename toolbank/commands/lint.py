@@ -17,7 +17,7 @@ from toolbank.encoders.sentence import SentenceConfig
 from toolbank.lint import RuleChoice, check_tools
 from toolbank.lint.output import as_json, as_sarif, format_results
 from toolbank.lint.places import Places
-from toolbank.lint.rule import SEVERITIES, Catalogue
+from toolbank.lint.rule import SEVERITIES, CheckedTools
 from toolbank.sources.collect import name_sources, source_places
 from toolbank.system.files import write_json
 
@@ -67,7 +67,7 @@ def lint(
     choice = RuleChoice(rules or (), ignored or ())
     collected = read_given(given, settings or ())
     network = load_encoder(SentenceConfig()) if encoder else None
-    catalogue = Catalogue(collected.tools, network)
+    catalogue = CheckedTools(collected.tools, network)
     places = _find_places(given, settings or ())
     results = check_tools(catalogue, places, choice)
     if sarif is not None:

@@ -12,9 +12,9 @@ from fnmatch import fnmatchcase
 from toolbank.lint.duplicates import find_copied, find_indistinguishable
 from toolbank.lint.names import find_refused_names
 from toolbank.lint.orders import find_hidden_characters, find_orders
-from toolbank.lint.places import Place, Places
+from toolbank.lint.places import Places, ToolPlace
 from toolbank.lint.reach import find_shadowed, find_unreachable
-from toolbank.lint.rule import Catalogue, Finding, Rule, Severity
+from toolbank.lint.rule import CheckedTools, LintFinding, Rule, Severity
 from toolbank.lint.texts import (
     find_repeated_names,
     find_undescribed,
@@ -99,12 +99,12 @@ RULES = (
 
 
 @dataclass(frozen=True)
-class Result:
+class LintResult:
     """A finding with its rule and place."""
 
     rule: Rule
-    finding: Finding
-    place: Place
+    finding: LintFinding
+    place: ToolPlace
 
     @property
     def severity(self) -> Severity:
@@ -113,11 +113,11 @@ class Result:
 
 
 def check_tools(
-    catalogue: Catalogue, places: Places, choice: RuleChoice
-) -> list[Result]:
+    catalogue: CheckedTools, places: Places, choice: RuleChoice
+) -> list[LintResult]:
     """Return the findings of the chosen rules, in the order of the rules and the tools."""
     return [
-        Result(rule, finding, places.find(finding.tool))
+        LintResult(rule, finding, places.find(finding.tool))
         for rule in choice.rules
         for finding in rule.check(catalogue)
         if not choice.ignores(rule, finding.tool.name)

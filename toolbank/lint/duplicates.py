@@ -8,8 +8,8 @@ from itertools import combinations
 
 from toolbank.bank.records import Tool, join_pairs
 from toolbank.lint.rule import (
-    Catalogue,
-    Finding,
+    CheckedTools,
+    LintFinding,
     Severity,
     find_gist,
     name_some,
@@ -30,7 +30,7 @@ _MOST_COMPARED = 300
 _ARTICLES = frozenset(("a", "an", "the"))
 
 
-def find_indistinguishable(catalogue: Catalogue) -> Iterator[Finding]:
+def find_indistinguishable(catalogue: CheckedTools) -> Iterator[LintFinding]:
     """Find tools with the same own name and (nearly) the same description, a finding per group.
 
     Own names are equal if they have the same words, such as `getUser` and `users_get`.
@@ -48,7 +48,7 @@ def find_indistinguishable(catalogue: Catalogue) -> Iterator[Finding]:
         severity: Severity | None = None if len(apart) < 2 else "warning"
         if all(tool.kind in _MEMBERS for tool in group):
             severity = "note"
-        yield Finding(
+        yield LintFinding(
             first,
             f"`{first.name}` and {name_some(names)} have the same name (without the prefix) and "
             f'{alike} description ("{_quote(first)}"); '
@@ -58,7 +58,7 @@ def find_indistinguishable(catalogue: Catalogue) -> Iterator[Finding]:
         )
 
 
-def find_copied(catalogue: Catalogue) -> Iterator[Finding]:
+def find_copied(catalogue: CheckedTools) -> Iterator[LintFinding]:
     """Find tools with different names and the same description, a finding per group."""
     for group in group_copies(catalogue):
         by_name: dict[tuple[str, ...], Tool] = {}
@@ -71,7 +71,7 @@ def find_copied(catalogue: Catalogue) -> Iterator[Finding]:
         apart = "their names"
         if _have_other_parameters(group):
             apart = "their names and parameters"
-        yield Finding(
+        yield LintFinding(
             first,
             f"`{first.name}` and {name_some(names)} have the same description, word for word: "
             f'"{_quote(first)}"; only {apart} differ',
@@ -79,7 +79,7 @@ def find_copied(catalogue: Catalogue) -> Iterator[Finding]:
         )
 
 
-def group_copies(catalogue: Catalogue) -> list[list[Tool]]:
+def group_copies(catalogue: CheckedTools) -> list[list[Tool]]:
     """Group the tools with the same description; case and spaces do not count."""
     groups: dict[str, list[Tool]] = defaultdict(list)
     for tool in catalogue.tools:
@@ -89,7 +89,7 @@ def group_copies(catalogue: Catalogue) -> list[list[Tool]]:
     return [group for group in groups.values() if len(group) > 1]
 
 
-def group_same(catalogue: Catalogue) -> list[list[Tool]]:
+def group_same(catalogue: CheckedTools) -> list[list[Tool]]:
     """Group the tools with the same own name and nearly the same description."""
     by_name: dict[tuple[str, ...], list[Tool]] = defaultdict(list)
     for tool in catalogue.tools:

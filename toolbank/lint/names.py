@@ -7,7 +7,7 @@
 | Gemini | letters, digits, `_`, `.`, `:` and `-`, up to 64 (since 2026: 128) | `FunctionDeclaration` |
 | MCP | letters, digits, `_`, `-` and `.`, up to 128, as a recommendation | specification 2025-11-25 |
 | Claude Code | `mcp__SERVER__TOOL` of up to 64 characters | anthropics/claude-code#2536 |
-| Cursor | less than 60 characters of server and tool together | ComposioHQ/composio#2788 |
+| Cursor | less than 60 characters of server and tool, which Claude Code's limit implies | ComposioHQ/composio#2788 |
 | Windsurf | `[a-zA-Z0-9_-]{1,64}` | patchorbit/domscribe#18 |
 """
 
@@ -19,17 +19,16 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from toolbank.bank.records import McpCall, Tool
-from toolbank.lint.rule import Catalogue, Finding, name_some
+from toolbank.lint.rule import CheckedTools, LintFinding, name_some
 
 _REFUSED = re.compile(r"[^a-zA-Z0-9_-]")
 _LONGEST = 64
-_LONGEST_IN_CURSOR = 59
 _LISTED = "functions:"
 _MANY = 10
 """Tools with the same other characters in their names that become one finding."""
 
 
-def find_refused_names(catalogue: Catalogue) -> Iterator[Finding]:
+def find_refused_names(catalogue: CheckedTools) -> Iterator[LintFinding]:
     """Find names with characters that clients refuse, or that are too long for them.
 
     The dots of import paths, such as `numpy.linalg.norm`, do not count: nobody passes them on as
@@ -49,7 +48,7 @@ def find_refused_names(catalogue: Catalogue) -> Iterator[Finding]:
             whose = (
                 f"`{first.name}` and {name_some(names)}" if names else f"`{first.name}`"
             )
-            yield Finding(
+            yield LintFinding(
                 first,
                 f"the {'names' if names else 'name'} {whose} "
                 f"{'have' if names else 'has'} {_describe(signs)}; OpenAI, Anthropic and Windsurf "
@@ -66,7 +65,7 @@ def _called_name(tool: Tool) -> str:
     return tool.name.replace(".", "_") if is_path else tool.name
 
 
-def _explain_length(tool: Tool, name: str) -> Finding | None:
+def _explain_length(tool: Tool, name: str) -> LintFinding | None:
     server = tool.call.source if isinstance(tool.call, McpCall) else ""
     whole = f"mcp__{server}__{name}"
     is_own = bool(server) or tool.source.startswith(_LISTED)
@@ -77,14 +76,9 @@ def _explain_length(tool: Tool, name: str) -> Finding | None:
             f"{len(whole)} characters as `{whole}`, its name in Claude Code, which accepts "
             f"{_LONGEST}"
         )
-    elif server and len(server) + len(name) > _LONGEST_IN_CURSOR:
-        limit = (
-            f"{len(server) + len(name)} characters with that of its server `{server}`; Cursor "
-            f"accepts {_LONGEST_IN_CURSOR}"
-        )
     else:
         return None
-    return Finding(
+    return LintFinding(
         tool,
         f"the name `{tool.name}` has {limit}",
         severity="error" if is_own and len(name) > _LONGEST else "warning",

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from toolbank.bank.records import Tool
-from toolbank.lint.rule import SEVERITIES, Catalogue, Finding, Severity
+from toolbank.lint.rule import SEVERITIES, CheckedTools, LintFinding, Severity
 from toolbank.system.numbers import count
 from toolbank.system.terminal import one_line
 
@@ -38,12 +38,12 @@ _ORDERS = tuple(_read_orders())
 _ROUND = 60
 
 
-def find_orders(catalogue: Catalogue) -> Iterator[Finding]:
+def find_orders(catalogue: CheckedTools) -> Iterator[LintFinding]:
     """Find texts that tell a model to do more than call the tool."""
     for tool in catalogue.tools:
         for place, text in list_texts(tool):
             for reason, severity in _search(text):
-                yield Finding(
+                yield LintFinding(
                     tool,
                     f"{_name(tool, place)} {reason}",
                     parameter=place,
@@ -70,7 +70,7 @@ _HARMLESS = re.compile("[\u00ad\u200b\u2060\ufeff]*")
 _TAGS = 0xE0000
 
 
-def find_hidden_characters(catalogue: Catalogue) -> Iterator[Finding]:
+def find_hidden_characters(catalogue: CheckedTools) -> Iterator[LintFinding]:
     """Find characters that people do not see and a model reads.
 
     Zero-width spaces, which editors leave in texts, are a note unless they are in a name.
@@ -86,7 +86,7 @@ def find_hidden_characters(catalogue: Catalogue) -> Iterator[Finding]:
             message = "".join(tags) if "".join(tags).isprintable() else ""
             names = sorted({unicodedata.name(s, f"U+{ord(s):04X}") for s in hidden})
             is_note = bool(_HARMLESS.fullmatch(hidden)) and text != tool.name
-            yield Finding(
+            yield LintFinding(
                 tool,
                 f"{_name(tool, place)} has {count(len(hidden), 'invisible character')} "
                 f"({', '.join(names[:3]).lower()})"

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
-from toolbank.lint import RULES, Result
+from toolbank.lint import RULES, LintResult
 from toolbank.lint.rule import SEVERITIES, Severity
 from toolbank.system.numbers import count
 from toolbank.system.terminal import printable, wrap
@@ -19,7 +19,7 @@ _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
 def format_results(
-    results: Sequence[Result], n_tools: int, width: int, *, everything: bool
+    results: Sequence[LintResult], n_tools: int, width: int, *, everything: bool
 ) -> Iterator[str]:
     """Iterate over lines: the findings by rule, up to 5 of each, then the counts."""
     cut = False
@@ -49,7 +49,7 @@ def _list_counts(counts: Mapping[Severity, int]) -> str:
     return ", ".join(count(counts[one], one) for one in SEVERITIES if counts.get(one))
 
 
-def as_json(results: Sequence[Result], source: str, n_tools: int) -> dict[str, Any]:
+def as_json(results: Sequence[LintResult], source: str, n_tools: int) -> dict[str, Any]:
     """Return the findings, and their counts by rule, as JSON."""
     return {
         "source": source,
@@ -73,7 +73,7 @@ def as_json(results: Sequence[Result], source: str, n_tools: int) -> dict[str, A
     }
 
 
-def as_sarif(results: Sequence[Result], source: str) -> dict[str, Any]:
+def as_sarif(results: Sequence[LintResult], source: str) -> dict[str, Any]:
     """Return the findings as a SARIF 2.1.0 log that GitHub code scanning accepts.
 
     GitHub needs a message, a rule and a physical location of each result, takes paths from the root
@@ -124,7 +124,7 @@ def as_sarif(results: Sequence[Result], source: str) -> dict[str, Any]:
     }
 
 
-def _locate(result: Result, source: str) -> dict[str, Any]:
+def _locate(result: LintResult, source: str) -> dict[str, Any]:
     name = ".".join(filter(None, (result.finding.tool.name, result.finding.parameter)))
     return {
         "physicalLocation": {
@@ -135,7 +135,7 @@ def _locate(result: Result, source: str) -> dict[str, Any]:
     }
 
 
-def _identify(result: Result) -> str:
+def _identify(result: LintResult) -> str:
     """Identify a finding whatever the lines and the order of the tools."""
     finding = result.finding
     parts = (result.rule.name, finding.tool.name, finding.parameter, *finding.others)

@@ -18,7 +18,7 @@ _DEFINED = re.compile(r"^\s*(?:async\s+)?(?:def|class)\s+(\w+)")
 
 
 @dataclass(frozen=True)
-class Place:
+class ToolPlace:
     """A file, with the line if it is known, and the URL or the source of a tool."""
 
     file: str = ""
@@ -43,7 +43,7 @@ class Places:
     files: Mapping[str, Path]
     default: Path | None = None
 
-    def find(self, tool: Tool) -> Place:
+    def find(self, tool: Tool) -> ToolPlace:
         """Return the place of a tool."""
         label = tool.sources[0] if tool.sources else ""
         places = self._lines.get(label, {}).get(_key(tool), [])
@@ -55,7 +55,7 @@ class Places:
             default=(self.files.get(label, self.default), None),
         )
         file = "" if path is None else _relative(path)
-        return Place(file, line, tool.url or label)
+        return ToolPlace(file, line, tool.url or label)
 
     @cached_property
     def _lines(self) -> dict[str, dict[str, list[tuple[Path, int]]]]:

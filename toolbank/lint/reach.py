@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolbank.bank.ranking import blocks, cosine_scores
-from toolbank.bank.records import join_pairs
+from toolbank.bank.records import Tool, join_pairs
 from toolbank.lint.duplicates import group_copies, group_same
 from toolbank.lint.rule import (
-    Catalogue,
-    Finding,
+    CheckedTools,
+    LintFinding,
     content_words,
     find_gist,
     name_some,
@@ -35,10 +35,11 @@ _FEWEST_WORDS = 2
 _QUOTED = 100
 
 
-def find_shadowed(catalogue: Catalogue) -> Iterator[Finding]:
+def find_shadowed(catalogue: CheckedTools) -> Iterator[LintFinding]:
     """Find tools whose own first sentence ranks another tool above them.
 
-    With BM25, only other tools count whose text contains all words of the sentence.
+    With BM25, only other tools count whose name and first sentence contain all of its words: long
+    texts of others contain them by chance.
     """
     tools = catalogue.tools
     for search in _search_own_texts(catalogue):
@@ -46,20 +47,27 @@ def find_shadowed(catalogue: Catalogue) -> Iterator[Finding]:
             tool, gist = tools[place], find_gist(tools[place])
             words = content_words(gist)
             if search.label == _LEXICAL:
-                texts = catalogue.texts
-                above = [n for n in above if words <= content_words(texts[n])]
+                above = [n for n in above if words <= _short_words(tools[n])]
             if not above or len(words) < _FEWEST_WORDS or place in search.lost:
                 continue
             names = [tools[other].name for other in above]
-            yield Finding(
+            verb, texts = "comes", "its name and first sentence have"
+            if len(names) > 1:
+                verb, texts = "come", "their names and first sentences have"
+            why = f": {texts} all of these words" if search.label == _LEXICAL else ""
+            yield LintFinding(
                 tool,
-                f"a search ({search.label}) for the first sentence of `{tool.name}`, "
-                f'"{one_line(gist, _QUOTED)}", finds {name_some(names)} before it',
+                f"in a search ({search.label}) for the first sentence of `{tool.name}`, "
+                f'"{one_line(gist, _QUOTED)}", {name_some(names)} {verb} before it{why}',
                 others=tuple(names[:_TOP]),
             )
 
 
-def find_unreachable(catalogue: Catalogue) -> Iterator[Finding]:
+def _short_words(tool: Tool) -> frozenset[str]:
+    return content_words(f"{tool.name} {find_gist(tool)}")
+
+
+def find_unreachable(catalogue: CheckedTools) -> Iterator[LintFinding]:
     """Find tools that no text of their own ranks among the top 5.
 
     The texts are the title, the description and each of its sentences.
@@ -68,7 +76,7 @@ def find_unreachable(catalogue: Catalogue) -> Iterator[Finding]:
     for search in _search_own_texts(catalogue):
         for place, above in search.lost.items():
             names = [tools[other].name for other in above]
-            yield Finding(
+            yield LintFinding(
                 tools[place],
                 f"no search ({search.label}) for the title, the description or a sentence of "
                 f"`{tools[place].name}` finds it among the top {_TOP}: {name_some(names)} rank "
@@ -91,7 +99,7 @@ class _OwnSearch:
 
 
 @lru_cache(maxsize=1)
-def _search_own_texts(catalogue: Catalogue) -> list[_OwnSearch]:
+def _search_own_texts(catalogue: CheckedTools) -> list[_OwnSearch]:
     searches = [_search(catalogue, _LEXICAL, catalogue.index.scores)]
     if (encoder := catalogue.encoder) is not None:
         vectors = encoder.encode_documents([*map(title_and_summary, catalogue.tools)])
@@ -103,7 +111,7 @@ def _search_own_texts(catalogue: Catalogue) -> list[_OwnSearch]:
     return searches
 
 
-def _search(catalogue: Catalogue, label: str, score: Score) -> _OwnSearch:
+def _search(catalogue: CheckedTools, label: str, score: Score) -> _OwnSearch:
     tools, equal = catalogue.tools, _group_equal(catalogue)
 
     def rank(places: Sequence[int], texts: Sequence[str]) -> list[list[int]]:
@@ -135,7 +143,7 @@ def _search(catalogue: Catalogue, label: str, score: Score) -> _OwnSearch:
     return search
 
 
-def _group_equal(catalogue: Catalogue) -> NDArray[np.int64]:
+def _group_equal(catalogue: CheckedTools) -> NDArray[np.int64]:
     """For each tool the first that cannot be told apart from it, or has the same description."""
     place = {tool.name: number for number, tool in enumerate(catalogue.tools)}
     groups = (*group_same(catalogue), *group_copies(catalogue))

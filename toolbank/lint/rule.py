@@ -18,7 +18,7 @@ SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
 
 
 @dataclass(frozen=True)
-class Finding:
+class LintFinding:
     """One violation of a rule by a tool.
 
     `others` are the names of the other tools concerned, `parameter` the path of a parameter, such
@@ -40,11 +40,11 @@ class Rule:
     severity: Severity
     summary: str
     remedy: str
-    check: Callable[[Catalogue], Iterator[Finding]]
+    check: Callable[[CheckedTools], Iterator[LintFinding]]
 
 
 @dataclass(frozen=True, eq=False)
-class Catalogue:
+class CheckedTools:
     """The tools that are checked, with what several rules need of them.
 
     With an `encoder`, tools are searched by vectors, in addition to BM25.
@@ -54,14 +54,9 @@ class Catalogue:
     encoder: Encoder | None = None
 
     @cached_property
-    def texts(self) -> list[str]:
-        """The text of each tool that retrievers by words search."""
-        return [all_words(tool) for tool in self.tools]
-
-    @cached_property
     def index(self) -> LexicalIndex:
-        """The BM25 index of these texts, that of the retriever `bm25`."""
-        return LexicalIndex.of(self.texts)
+        """The BM25 index of the tools, that of the retriever `bm25`."""
+        return LexicalIndex.of([all_words(tool) for tool in self.tools])
 
 
 _FILLER = frozenset(

@@ -8,7 +8,7 @@ from typing import Any
 
 from toolbank.bank.function_writer import find_target
 from toolbank.bank.records import McpCall
-from toolbank.lint.rule import Catalogue, Finding, content_words
+from toolbank.lint.rule import CheckedTools, LintFinding, content_words
 from toolbank.system.terminal import one_line
 
 _PLACEHOLDER = re.compile(
@@ -18,7 +18,7 @@ _PLACEHOLDER = re.compile(
 _QUOTED = 100
 
 
-def find_undescribed(catalogue: Catalogue) -> Iterator[Finding]:
+def find_undescribed(catalogue: CheckedTools) -> Iterator[LintFinding]:
     """Find tools without a description, or with a placeholder such as TODO.
 
     VS Code's model service, for one, refuses them (microsoft/vscode#243909).
@@ -27,16 +27,16 @@ def find_undescribed(catalogue: Catalogue) -> Iterator[Finding]:
         text = tool.full_description.strip()
         if _PLACEHOLDER.fullmatch(text):
             shown = f' but "{one_line(text, _QUOTED)}"' if text else ""
-            yield Finding(tool, f"`{tool.name}` has no description{shown}")
+            yield LintFinding(tool, f"`{tool.name}` has no description{shown}")
 
 
-def find_repeated_names(catalogue: Catalogue) -> Iterator[Finding]:
+def find_repeated_names(catalogue: CheckedTools) -> Iterator[LintFinding]:
     """Find tools whose description consists of words of their name."""
     for tool in catalogue.tools:
         name = tool.call.tool if isinstance(tool.call, McpCall) else tool.name
         words = content_words(tool.full_description)
         if words and words <= content_words(name):
-            yield Finding(
+            yield LintFinding(
                 tool,
                 f"the description of `{tool.name}`, "
                 f'"{one_line(tool.summary or tool.description, _QUOTED)}", '
@@ -53,7 +53,7 @@ _NAMED_A = r"[`'\"(*]a[`'\",)*]|\ba (?:and|or) \w\b"
 _SAYING = ("description", "enum", "const", "examples", "example", "format", "pattern")
 
 
-def find_vague_parameters(catalogue: Catalogue) -> Iterator[Finding]:
+def find_vague_parameters(catalogue: CheckedTools) -> Iterator[LintFinding]:
     """Find parameters without a description whose name says nothing, such as `data` or `x`.
 
     A parameter that the tool's description names says something, as does one with choices, a
@@ -71,7 +71,7 @@ def find_vague_parameters(catalogue: Catalogue) -> Iterator[Finding]:
             )
             if re.search(named, text, re.IGNORECASE):
                 continue
-            yield Finding(
+            yield LintFinding(
                 tool,
                 f"the parameter `{name}` of `{tool.name}` has no description, and its name does "
                 "not say what it is",
