@@ -77,7 +77,7 @@ _COMMANDS = {
         "tools openapi.json; or toolbank tools weather.yaml --json",
     ),
     "lint": (
-        "Check the tools of an API for faults that mislead models.",
+        "Check the tools of an API for faults that mislead models, without calling one.",
         "lint openapi.json; or toolbank lint weather.yaml --fail-on warning --sarif lint.sarif",
     ),
     "crawl": (
