@@ -41,18 +41,21 @@ def find_indistinguishable(catalogue: CheckedTools) -> Iterator[LintFinding]:
         names = [tool.name for tool in others]
         same = len({stems(tool.full_description) for tool in group}) == 1
         apart = list(_tell_apart(group))
-        alike = "the same" if same else "nearly the same"
-        difference = (
-            f"only {' and '.join(apart)} differ" if apart else "nothing differs"
-        )
         severity: Severity | None = None if len(apart) < 2 else "warning"
         if all(tool.kind in _MEMBERS for tool in group):
             severity = "note"
+        name = "names of the same words"
+        if len({own_name(tool) for tool in group}) == 1:
+            name = "the same name (without the prefix)"
         yield LintFinding(
             first,
-            f"`{first.name}` and {name_some(names)} have the same name (without the prefix) and "
-            f'{alike} description ("{_quote(first)}"); '
-            f"{difference}",
+            f"`{first.name}` and {name_some(names)} have {name} and "
+            f'{"" if same else "nearly "}the same description ("{_quote(first)}"); '
+            + (
+                f"only {' and '.join(apart)} differ"
+                if apart
+                else "nothing else differs"
+            ),
             others=tuple(names),
             severity=severity,
         )

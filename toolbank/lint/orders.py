@@ -96,6 +96,13 @@ def find_hidden_characters(catalogue: CheckedTools) -> Iterator[LintFinding]:
             )
 
 
+def reveal(text: str) -> str:
+    """Replace invisible characters by their codes, such as <U+200B>."""
+    return _HIDDEN.sub(
+        lambda found: "".join(f"<U+{ord(sign):04X}>" for sign in found[0]), text
+    )
+
+
 def list_texts(tool: Tool) -> Iterator[tuple[str, str]]:
     """Iterate over the texts that a model reads, with the parameter, or "" for the tool's own."""
     yield "", "\n".join(filter(None, (tool.title, tool.full_description, tool.notes)))
@@ -113,8 +120,9 @@ def _schema_texts(properties: Any, path: str) -> Iterator[tuple[str, str]]:
         elif isinstance(part, dict):
             names = part.get("properties") if path else part
             if isinstance(names, dict):
-                lead = f"{path}." if path else ""
-                waiting += [(f"{lead}{name}", one) for name, one in names.items()]
+                for name, one in names.items():
+                    inner = f"{path}.{name}" if path else name
+                    waiting += [(inner, name), (inner, one)]
             if path:
                 waiting += [(path, v) for k, v in part.items() if k != "properties"]
 

@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import quote
 
 from toolbank.lint import RULES, LintResult
+from toolbank.lint.orders import reveal
 from toolbank.lint.rule import SEVERITIES, Severity
 from toolbank.system.numbers import count
 from toolbank.system.terminal import printable, wrap
@@ -33,7 +34,7 @@ def format_results(
         shown = order if everything else order[:_SHOWN]
         for result in shown:
             line = f"  {result.place}: {result.severity}: {result.finding.reason}."
-            yield wrap(printable(line), width, 4)
+            yield wrap(printable(reveal(line)), width, 4)
         if len(shown) < len(found):
             cut = True
             yield f"  and {len(found) - len(shown):,} more"
