@@ -48,6 +48,8 @@ def findings(folder, *arguments):
         (["--rule", "no-such"], 2),
         (["--ignore", "no-such:forecast"], 2),
         (["--fail-on", "fatal"], 2),
+        (["--sarif", "tools.json"], 2),
+        (["--sarif", "no-folder/a.sarif"], 2),
         (["--set", "seed=1"], 2),
     ],
 )

@@ -19,7 +19,8 @@ from toolbank.lint.output import as_json, as_sarif, format_results
 from toolbank.lint.places import Places
 from toolbank.lint.rule import SEVERITIES, CheckedTools
 from toolbank.sources.collect import name_sources, source_places
-from toolbank.system.files import write_json
+from toolbank.system.files import json_text
+from toolbank.system.outputs import check_output, write_output
 
 
 def lint(
@@ -65,13 +66,16 @@ def lint(
 ) -> None:
     """Check the tools of an API for faults that mislead models, without calling one."""
     choice = RuleChoice(rules or (), ignored or ())
+    places = _find_places(given, settings or ())
+    if sarif is not None:
+        check_output(sarif, places.all_files, overwrite=True)
     collected = read_given(given, settings or ())
     network = load_encoder(SentenceConfig()) if encoder else None
     catalogue = CheckedTools(collected.tools, network)
-    places = _find_places(given, settings or ())
     results = check_tools(catalogue, places, choice)
     if sarif is not None:
-        write_json(sarif, as_sarif(results, given))
+        log = json_text(as_sarif(results, given))
+        write_output(sarif, log, places.all_files, overwrite=True)
     if printed_as_json:
         content = as_json(results, given, len(collected.tools))
         typer.echo(json.dumps(content, ensure_ascii=False, indent=1))

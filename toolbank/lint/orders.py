@@ -26,7 +26,7 @@ def _read_orders() -> Iterator[tuple[str, Severity, re.Pattern[str]]]:
     for line in Path(__file__).with_name("orders.txt").read_text("utf-8").splitlines():
         if line.startswith("  "):
             pattern = re.sub(r"\{([A-Z]+)\}", lambda name: names[name[1]], line.strip())
-            yield what, severity, re.compile(pattern, re.IGNORECASE)
+            yield what, severity, re.compile(pattern)
         elif " = " in line:
             name, _, names[name] = line.partition(" = ")
         elif line and not line.startswith("#"):
@@ -54,10 +54,12 @@ def find_orders(catalogue: CheckedTools) -> Iterator[LintFinding]:
 @lru_cache(maxsize=100_000)
 def _search(text: str) -> tuple[tuple[str, Severity], ...]:
     """The orders in a text, each with a quotation."""
+    # Many times faster than patterns that ignore case.
+    lower = text.lower()
     return tuple(
         (f'{what}: "{one_line(_around(text, found), 3 * _ROUND)}"', severity)
         for what, severity, pattern in _ORDERS
-        if (found := pattern.search(text))
+        if (found := pattern.search(lower))
     )
 
 

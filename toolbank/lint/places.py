@@ -43,6 +43,12 @@ class Places:
     files: Mapping[str, Path]
     default: Path | None = None
 
+    @property
+    def all_files(self) -> list[Path]:
+        """The files among them."""
+        given = (*self.files.values(), self.default)
+        return [path for path in given if path is not None and path.is_file()]
+
     def find(self, tool: Tool) -> ToolPlace:
         """Return the place of a tool."""
         label = tool.sources[0] if tool.sources else ""

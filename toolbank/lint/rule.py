@@ -71,6 +71,7 @@ _ENDINGS = ("ing", "ed", "es", "s")
 _SHORTEST_STEM = 3
 
 
+@lru_cache(maxsize=100_000)
 def stem(word: str) -> str:
     """Cut the endings of verbs and plurals, so that "creates" and "creating" are equal."""
     for ending in _ENDINGS:
@@ -84,7 +85,7 @@ def stem(word: str) -> str:
 @lru_cache(maxsize=100_000)
 def stems(text: str) -> frozenset[str]:
     """Return the stems of the words of a text or name; "userId" has two words."""
-    return frozenset(map(stem, split_words(text).lower().split()))
+    return frozenset(map(stem, {*split_words(text).lower().split()}))
 
 
 @lru_cache(maxsize=100_000)
