@@ -14,7 +14,7 @@ from toolbank.commands.options import ApiArgument, SetOption, complain, echo
 from toolbank.commands.tools import describe_left_out, find_sources, read_given
 from toolbank.encoders import load_encoder
 from toolbank.encoders.sentence import SentenceConfig
-from toolbank.lint import RuleChoice, check_tools
+from toolbank.lint import RULES, RuleChoice, check_tools
 from toolbank.lint.output import as_json, as_sarif, format_results
 from toolbank.lint.places import Places
 from toolbank.lint.rule import SEVERITIES, CheckedTools
@@ -27,7 +27,11 @@ def lint(
     given: ApiArgument,
     rules: Annotated[
         list[str] | None,
-        typer.Option("--rule", metavar="RULE", help="Check only this; repeatable."),
+        typer.Option(
+            "--rule",
+            metavar="RULE",
+            help=f"Check only this; repeatable: {', '.join(r.name for r in RULES)}.",
+        ),
     ] = None,
     ignored: Annotated[
         list[str] | None,
@@ -40,7 +44,11 @@ def lint(
     fail_on: Annotated[
         Literal["error", "warning", "note", "never"],
         typer.Option(
-            help="Exit with code 1 if there is a finding of this severity or a higher one.",
+            metavar="SEVERITY",
+            help=(
+                "Exit with code 1 if there is a finding of this severity or a higher one: "
+                "error, warning, note or never."
+            ),
         ),
     ] = "error",
     everything: Annotated[
