@@ -65,6 +65,14 @@ SUN = tool("sun", "Tell when the sun rises at a place.")
             [tool("start", "Handle the engine."), tool("halt", "Handle the  engine")],
             [("copied-description", "start", "halt")],
         ),
+        # A bare verb is no name of its own.
+        (
+            [
+                tool("a.errors.get", "Read all of it.", source="python:a"),
+                tool("a.rates.get", "Read all of it.", source="python:a"),
+            ],
+            [("copied-description", "a.errors.get", "a.rates.get")],
+        ),
         # Symbols count.
         ([tool("less", "Return x < y."), tool("more", "Return x > y.")], []),
         (

@@ -97,11 +97,34 @@ def content_words(text: str) -> frozenset[str]:
 _FILLER_STEMS = _FILLER | {*map(stem, _FILLER)}
 
 
+_VERBS = frozenset(
+    (
+        "add",
+        "create",
+        "delete",
+        "get",
+        "insert",
+        "list",
+        "patch",
+        "remove",
+        "set",
+        "update",
+    )
+)
+
+
 def own_name(tool: Tool) -> str:
-    """Return a tool's name without its server, package or class."""
+    """Return a tool's name without its server, package or class.
+
+    It has two parts if the last one is a bare verb, as in `projects.operations.get`.
+    """
     if isinstance(tool.call, McpCall):
         return tool.call.tool
-    return re.split(r"[./]", tool.name.rstrip("./"))[-1]
+    last = re.split(r"[./]", tool.name.rstrip("./"))[-1]
+    before = tool.name.removesuffix(last)
+    if last.lower() in _VERBS and before.endswith("."):
+        return f"{re.split(r'[./]', before)[-2]}.{last}"
+    return last
 
 
 def name_some(names: Sequence[str], most: int = 3) -> str:
