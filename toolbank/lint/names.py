@@ -34,14 +34,14 @@ def find_refused_names(catalogue: CheckedTools) -> Iterator[LintFinding]:
     The dots of import paths, such as `numpy.linalg.norm`, do not count: nobody passes them on as
     they are. Many names of a source with the same characters are one finding.
     """
-    by_signs: dict[tuple[str, str], list[Tool]] = defaultdict(list)
+    by_characters: dict[tuple[str, str], list[Tool]] = defaultdict(list)
     for tool in catalogue.tools:
         name = _called_name(tool)
-        if signs := "".join(sorted(set(_REFUSED.findall(name)))):
-            by_signs[tool.source, signs].append(tool)
+        if characters := "".join(sorted(set(_REFUSED.findall(name)))):
+            by_characters[tool.source, characters].append(tool)
         elif reason := _explain_length(tool, name):
             yield reason
-    for (_, signs), tools in by_signs.items():
+    for (_, characters), tools in by_characters.items():
         groups = [tools] if len(tools) >= _MANY else [[tool] for tool in tools]
         for first, *others in groups:
             names = [tool.name for tool in others]
@@ -51,7 +51,7 @@ def find_refused_names(catalogue: CheckedTools) -> Iterator[LintFinding]:
             yield LintFinding(
                 first,
                 f"the {'names' if names else 'name'} {whose} "
-                f"{'have' if names else 'has'} {_describe(signs)}; OpenAI, Anthropic and Windsurf "
+                f"{'have' if names else 'has'} {_describe(characters)}; OpenAI, Anthropic and Windsurf "
                 "accept only letters A to Z, digits, _ and -",
                 others=tuple(names),
             )
@@ -85,12 +85,12 @@ def _explain_length(tool: Tool, name: str) -> LintFinding | None:
     )
 
 
-def _describe(signs: str) -> str:
+def _describe(characters: str) -> str:
     return ", ".join(
         "spaces"
-        if sign == " "
-        else f"`{sign}`"
-        if sign.isascii() and sign.isprintable()
-        else f"U+{ord(sign):04X} ({unicodedata.name(sign, 'a control character').lower()})"
-        for sign in signs
+        if character == " "
+        else f"`{character}`"
+        if character.isascii() and character.isprintable()
+        else f"U+{ord(character):04X} ({unicodedata.name(character, 'a control character').lower()})"
+        for character in characters
     )

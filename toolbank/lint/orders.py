@@ -84,7 +84,11 @@ def find_hidden_characters(catalogue: CheckedTools) -> Iterator[LintFinding]:
             )
             if not hidden:
                 continue
-            tags = [chr(ord(sign) - _TAGS) for sign in hidden if ord(sign) > _TAGS]
+            tags = [
+                chr(ord(character) - _TAGS)
+                for character in hidden
+                if ord(character) > _TAGS
+            ]
             message = "".join(tags) if "".join(tags).isprintable() else ""
             names = sorted({unicodedata.name(s, f"U+{ord(s):04X}") for s in hidden})
             is_note = bool(_HARMLESS.fullmatch(hidden)) and text != tool.name
@@ -101,7 +105,8 @@ def find_hidden_characters(catalogue: CheckedTools) -> Iterator[LintFinding]:
 def reveal(text: str) -> str:
     """Replace invisible characters by their codes, such as <U+200B>."""
     return _HIDDEN.sub(
-        lambda found: "".join(f"<U+{ord(sign):04X}>" for sign in found[0]), text
+        lambda found: "".join(f"<U+{ord(character):04X}>" for character in found[0]),
+        text,
     )
 
 
