@@ -76,6 +76,10 @@ _COMMANDS = {
         "List the tools of an API and what is missing in them, without calling a model.",
         "tools openapi.json; or toolbank tools weather.yaml --json",
     ),
+    "lint": (
+        "Check the tools of an API for faults that mislead models, without calling one.",
+        "lint openapi.json; or toolbank lint weather.yaml --fail-on warning --sarif lint.sarif",
+    ),
     "crawl": (
         "Crawl the tools of a Sphinx site, or compare two crawls.",
         "crawl numpy; or toolbank crawl --sphinx https://docs.python.org/3/; or toolbank crawl --diff crawls/old crawls/new",
@@ -212,7 +216,7 @@ def load_command(name: str) -> Any:
     app = typer.Typer(add_completion=False, rich_markup_mode=None)
     app.command(
         name,
-        cls=ApiCommand if name in ("init", "tools") else HelpedCommand,
+        cls=ApiCommand if name in ("init", "lint", "tools") else HelpedCommand,
         epilog=f"Example: toolbank {_COMMANDS[name][1]}",
     )(found)
     return typer.main.get_command(app)
