@@ -99,21 +99,27 @@ def test_without_a_third_the_first_grader_counts(tmp_path):
     # A file is read in place of the graders, which are not asked.
     more = {"engine": "recorded", "replies": file, "graders": [ONE, TWO]}
     own = verify(None, tmp_path, earlier=found.value.content, **more).value.content
-    assert own["people_and_models"]["same"] == 1
+    [same] = [p for p in own["kappa"]["pairs"] if p["graders"] == ("ann", "one")]
+    assert (same["tools"], same["same"]) == (6, 6)
     assert {one["query"] for one in own["open"]} == {"q3", "q5", "q7", "q9", "q11"}
-    assert [one["source"] for one in own["graders"]] == ["ann", "one", "two"]
+    # Where one and two agree, the grades of both are in use.
+    used = {one["source"]: one["used"] for one in own["graders"]}
+    assert used == {"ann": 1, "one": 11, "two": 6}
 
 
 def test_what_another_grader_graded_is_graded(tmp_path):
     def answer(call):
         number = int(shown(call)[0].split()[-1].rstrip("."))
         bad = number == 0 or (number == 1 and call.body["model"] == "two")
-        return needs("shop.burn" if bad else min(shown(call)[1]))
+        tool = "shop.burn" if bad else min(shown(call)[1])
+        needed, other = {"tool": tool, "why": ""}, {"tool": tool, "for": tool}
+        return Answer.json({"needed": [needed], "alternatives": [other], "aside": ""})
 
     found, _ = grades_of(BANK, answer, tmp_path, graders=[ONE, TWO])
     given = found.value.content["not_graded"]
     rows_of = {(one["query"], one["model"], one.get("instead")) for one in given}
     assert rows_of == {("q0", "one", None), ("q0", "two", None), ("q1", "two", "one")}
+    assert found.value.content["dropped_alternatives"] == {"graded-twice": 21}
     path = tmp_path / "verify.json"
     write_json(path, {**found.value.content, "calls": {}})
     assert read_checked(path, Verification).ungraded == 1
