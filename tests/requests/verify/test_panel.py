@@ -22,6 +22,8 @@ from toolbank.report.sections import Verification
 from toolbank.requests.verify import VerifyConfig
 from toolbank.requests.verify.agreement import cohen_kappa, compare_all, fleiss_kappa
 from toolbank.requests.verify.gradings import choose_gradings, make_grading
+from toolbank.requests.verify.holes import DEFAULTS, HoleCheck, choose_retrievers
+from toolbank.retrievers.settings import Bm25Config, FusionConfig, Tool2VecConfig
 from toolbank.system.files import write_json
 
 ONE, TWO, THREE = ({"model": name} for name in ("one", "two", "three"))
@@ -347,6 +349,32 @@ def test_holes_are_what_retrievers_find_and_nobody_has_seen(tmp_path):
         verify(server, tmp_path, TESTED, **{**few, "holes": 6})
         assert len(server.calls) == 2
     assert again.value.content == found.value.content
+
+
+def test_the_hole_check_pools_the_retrievers_of_the_recipe():
+    own = [
+        Bm25Config(name="mine", requests=True),
+        Bm25Config(),
+        Tool2VecConfig(name="trained", training={"epochs": 1}),
+        FusionConfig(),
+    ]
+    labels = [one.label for one in choose_retrievers(own)]
+    assert labels == ["mine", "descriptions", "nearest", "tool2vec"]
+
+
+def test_what_a_person_labelled_and_no_grader_saw_is_no_hole():
+    query = TESTED.queries[1]
+    other = next(name for name in TESTED.tool_names if name not in query.tools)
+    bank = Bank(TESTED.tools[:9], (TESTED.queries[0], query))
+    labels = [
+        Label(query=query.id, tool=t, grade="needed") for t in (*query.tools, other)
+    ]
+    check = HoleCheck(bank, labels, {query.id: query.tools}, DEFAULTS, 1, 0)
+    [graded], candidates = check.to_grade
+    tools = [one.tool for one in candidates[graded.id]]
+    assert len(tools) == len(set(tools))
+    found = check.measure({query.id: labels})
+    assert (found.missing.count, found.missing.n) == (0, 3)
 
 
 def test_a_hole_check_without_holes_asks_for_nothing(tmp_path):

@@ -48,8 +48,13 @@ from toolbank.requests.verify.gradings import (
     read_gradings,
     write_gradings,
 )
-from toolbank.requests.verify.holes import HoleCheck, HoleFigures
+from toolbank.requests.verify.holes import (
+    HoleCheck,
+    HoleFigures,
+    choose_retrievers,
+)
 from toolbank.requests.verify.panel import Panel
+from toolbank.retrievers.kind import RetrieverConfig
 from toolbank.system.numbers import count
 
 _OF_MODELS = ("panel", "sample", "disagreements", "holes")
@@ -75,6 +80,7 @@ def verify_bank(
     seed: int,
     journal: Journal,
     earlier: Mapping[str, Any] | None = None,
+    retrievers: Sequence[RetrieverConfig] = (),
 ) -> StepResult[LabelVerification]:
     """Pool candidates, check the labels, grade them by an engine if one is set, and merge all grades.
 
@@ -82,7 +88,7 @@ def verify_bank(
     every grade ever given, and in the end findings.parquet. Without `config`, only the stored
     grades are merged with the findings of the previous verification, whose content is `earlier`.
     `tools_id` identifies the bank's tools. Labels of the bank are from its dataset and count as
-    grades.
+    grades. `retrievers` are those of the recipe, for the hole check.
 
     Keys of the content: `engine` and `set_aside` as configured; `candidates` of a request, counted
     over both calls; `directions`, how many candidates each found, and how many are needed;
@@ -157,7 +163,8 @@ def verify_bank(
         for row in shown:
             if row.query in seen:
                 seen[row.query].add(row.tool)
-        check = HoleCheck(bank, labels, seen, config.holes, seed)
+        pooling = choose_retrievers(retrievers)
+        check = HoleCheck(bank, labels, seen, pooling, config.holes, seed)
         holes = panel.grade_holes(check)
     sources = last_of_sources(bank, gradings)
     compared = compare_all(sources, read_shown(folder / CANDIDATES), seed)

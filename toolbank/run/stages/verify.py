@@ -19,6 +19,7 @@ from toolbank.requests.engines import read_grades_file
 from toolbank.requests.verify import VerifyConfig
 from toolbank.requests.verify.further import OTHERS
 from toolbank.requests.verify.grade_step import TEMPLATE, sample_grades
+from toolbank.requests.verify.holes import DEFAULTS, choose_retrievers
 from toolbank.requests.verify.verify import FINDINGS, LabelVerification, verify_bank
 from toolbank.retrievers.settings import Tool2VecConfig
 from toolbank.run.stage import Stage, bank_hashes, has_grades, hash_file
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from toolbank.llm.config import EngineConfig
     from toolbank.llm.journal import Journal
     from toolbank.llm.step import StepResult, StepSample
+    from toolbank.retrievers.kind import RetrieverConfig
     from toolbank.run.folder import RunFolder
     from toolbank.run.forecast import Forecast, History
     from toolbank.run.outlook import Outlook
@@ -71,6 +73,8 @@ class VerifyStage(AskingStage):
         for key in _NEW_KEYS:
             if not config.get(key):
                 config.pop(key, None)
+        if pooled := [shape(one) for one in self._pooled if one not in DEFAULTS]:
+            config["pooled"] = pooled
         own, path = self.folder.dataset_labels, self._grades_file
         return {
             "bank": bank_hashes(self.folder, self.recipe),
@@ -96,6 +100,7 @@ class VerifyStage(AskingStage):
             seed=self.recipe.seed,
             journal=journal,
             earlier=read_verified(folder),
+            retrievers=self.recipe.retrievers,
         )
 
     def is_usable(self, result: StepResult[Any]) -> bool:
@@ -208,8 +213,9 @@ class VerifyStage(AskingStage):
         if self.recipe.verify is None:
             return
         super().prepare()
-        for encoder in Tool2VecConfig().encoders:
-            find_model(locate(encoder))
+        for one in (Tool2VecConfig(), *self._pooled):
+            for encoder in one.encoders:
+                find_model(locate(encoder))
 
     def assets(self) -> tuple[Asset, ...]:
         """The prompt, where a model reads it."""
@@ -254,6 +260,12 @@ class VerifyStage(AskingStage):
             return False
         schema = read_json(find_schema(TEMPLATE).path)
         return OTHERS not in schema.get("properties", ())
+
+    @property
+    def _pooled(self) -> list[RetrieverConfig]:
+        """The retrievers of the hole check, if there is one."""
+        has_holes = self.recipe.verify and self.recipe.verify.holes
+        return choose_retrievers(self.recipe.retrievers) if has_holes else []
 
     @property
     def _grades_file(self) -> Path | None:
