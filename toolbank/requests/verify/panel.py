@@ -55,11 +55,17 @@ class Panel:
             InputError, ToolbankError: as of `run_step`.
         """
         queries, graders = self._choose(), self.config.by_grader()
-        results = [self._ask(one, queries) for one in graders if not one.is_third]
+        both = [one for one in graders if not one.is_third]
+        for one in both[:-1]:
+            # The batches of both are answered at the same time.
+            options = find_engine(one).send_only(one)
+            if options != one.options:
+                self._ask(one.model_copy(update={"options": options}), queries)
+        results = [self._ask(one, queries) for one in both]
         content: dict[str, Any] = {}
         if len(graders) > 1:
-            both, differing = _compare([one.value.gradings for one in results])
-            content["disagreements"] = {"requests": len(differing), "of": both}
+            n, differing = _compare([one.value.gradings for one in results])
+            content["disagreements"] = {"requests": len(differing), "of": n}
             rest = [query for query in queries if query.id in differing]
             if rest and not any(one.waiting for one in results):
                 results += [self._ask(one, rest) for one in graders if one.is_third]
