@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, groupby
+from operator import attrgetter
 from pathlib import Path, PurePath
 from typing import Any, get_args
 
@@ -184,6 +185,8 @@ GRADES = "grades.parquet"
 _STEP = "verify"
 _ENDINGS = (".jsonl", ".json", ".ndjson", ".csv", ".tsv", ".txt")
 
+_given = attrgetter("given")
+_key = attrgetter("query", "text", "kind", "source", "candidates", "given")
 _RANKS = {kind: rank for rank, kind in enumerate(get_args(GraderKind))}
 _ADVICE = (
     "Put it back as it was. Or delete it: the grades of models come back from the journal when "
@@ -296,12 +299,11 @@ def add_gradings(stored: Iterable[Grading], new: Iterable[Grading]) -> list[Grad
     for one in new:
         rivals = of.setdefault(one.subject, [])
         own = [other for other in rivals if other.source == one.source]
-        last = _find_last(own if one.kind == "person" else rivals)
+        last = max(own if one.kind == "person" else rivals, key=_given, default=None)
         if last is not None and one.is_same(last):
             continue
         kept = [other for other in rivals if not one.is_same(other)]
-        before = _find_last(rivals)
-        given = before.given + 1 if before else 1
+        given = 1 + max(map(_given, rivals), default=0)
         of[one.subject] = [*kept, replace(one, given=given)]
     return sorted(
         (one for rivals in of.values() for one in rivals),
@@ -399,34 +401,33 @@ def _decide(
         return before, [make("")]
     base = before or tuple(Label(query=query, tool=t, grade="needed") for t in first)
     stays = {label.tool: label for label in base}
-    chosen: list[Label] = []
+    chosen: list[Label | None] = []
     open_tools: list[str] = []
     given = [{label.tool: label for label in one.labels} for one in graders]
     for tool in dict.fromkeys(chain(*given)):
-        grades = Counter(one[tool].grade if tool in one else NO_GRADE for one in given)
-        grade, n = grades.most_common(1)[0]
+        said = [one.get(tool) for one in given]
+        grade, n = Counter(one and one.grade for one in said).most_common(1)[0]
         if 2 * n <= len(graders):
             open_tools.append(tool)
-            chosen += [stays[tool]] if tool in stays else []
-        elif grade != NO_GRADE:
-            chosen += [
-                one[tool] for one in given if tool in one and one[tool].grade == grade
-            ]
+            chosen.append(stays.get(tool))
+        else:
+            chosen += [one for one in said if one and one.grade == grade]
+    labels = [one for one in chosen if one]
     needed: dict[str, Label] = {}
-    for one in chosen:
+    for one in labels:
         if one.grade == "needed":
             needed.setdefault(one.tool, one)
     if not needed:
         # Each needs a tool of its own, which the others refuse.
         return before, [make("")]
     others = [
-        one for one in chosen if one.stands_for in needed and one.tool not in needed
+        one for one in labels if one.stands_for in needed and one.tool not in needed
     ]
     times = Counter((one.tool, one.stands_for) for one in others)
     alternatives: dict[str, Label] = {}
     for one in sorted(others, key=lambda one: -times[one.tool, one.stands_for]):
         alternatives.setdefault(one.tool, one)
-    lost = [one.tool for one in chosen if one.tool not in {**needed, **alternatives}]
+    lost = [one.tool for one in labels if one.tool not in {**needed, **alternatives}]
     open_rows = [make(tool) for tool in dict.fromkeys([*open_tools, *lost])]
     return (*needed.values(), *alternatives.values()), open_rows
 
@@ -464,11 +465,16 @@ def read_gradings(path: Path) -> list[Grading]:
     rows = groupby(read_hashed(path, GradeRow, _ADVICE), key=_key)
     return [
         replace(
-            make_grading(query, text, kind, source, map(_strip, group), candidates),
+            make_grading(query, text, kind, source, map(_make_label, of), candidates),
             given=given,
         )
-        for (query, text, kind, source, candidates, given), group in rows
+        for (query, text, kind, source, candidates, given), of in rows
     ]
+
+
+def _make_label(row: GradeRow) -> Label:
+    content = {name: getattr(row, name) for name in Label.model_fields}
+    return Label.model_validate(content)
 
 
 def write_gradings(path: Path, gradings: Iterable[Grading]) -> None:
@@ -550,17 +556,3 @@ def grade_by_labels(
         if not rows[0].kind and is_of_checks(rows):
             by = "check", "rules"
         yield make_grading(query, texts[query], *by, rows)
-
-
-def _find_last(gradings: Iterable[Grading]) -> Grading | None:
-    return max(gradings, key=lambda one: one.given, default=None)
-
-
-def _key(row: GradeRow) -> tuple[str, str, GraderKind, str, str, int]:
-    return row.query, row.text, row.kind, row.source, row.candidates, row.given
-
-
-def _strip(row: GradeRow) -> Label:
-    return Label.model_validate(
-        {name: getattr(row, name) for name in Label.model_fields}
-    )
