@@ -32,11 +32,10 @@ from toolbank.llm.step import (
     StepSample,
 )
 from toolbank.llm.templates import PromptTemplate
-from toolbank.requests.verify import REGRADE, VerifyConfig
+from toolbank.requests.verify import OTHERS, REGRADE, TEMPLATE, VerifyConfig
 from toolbank.requests.verify.candidates import Candidate
 from toolbank.requests.verify.directions import own_labels
 from toolbank.requests.verify.further import (
-    OTHERS,
     FurtherTools,
     MatchKind,
     read_free_answers,
@@ -44,8 +43,6 @@ from toolbank.requests.verify.further import (
 from toolbank.requests.verify.gradings import Grading, make_grading, read_grades
 from toolbank.requests.write.prompts import SAMPLE_REASON, brief, sample_drafts
 from toolbank.system.numbers import count
-
-TEMPLATE = "verify.j2"
 
 
 class VerifyPrompts:

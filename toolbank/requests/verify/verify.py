@@ -17,7 +17,7 @@ from toolbank.llm.engines.kind import release_engines
 from toolbank.llm.journal import Journal
 from toolbank.llm.step import StepResult
 from toolbank.requests.engines import read_grades_file
-from toolbank.requests.verify import CHECKS_ALONE, VerifyConfig
+from toolbank.requests.verify import CHECKS_ALONE, FINDINGS, VerifyConfig
 from toolbank.requests.verify.agreement import (
     compare_all,
     measure_agreement,
@@ -59,7 +59,7 @@ from toolbank.system.numbers import count
 
 _OF_MODELS = ("panel", "sample", "disagreements", "holes")
 
-CANDIDATES, FINDINGS = "candidates.parquet", "findings.parquet"
+CANDIDATES = "candidates.parquet"
 
 
 @dataclass(frozen=True)
