@@ -92,7 +92,7 @@ class VerifyConfig(EngineConfig):
         ge=0,
         description=(
             "number of graded test queries for which the first grader also grades what four "
-            "retrievers find; 0: no hole check"
+            "retrievers of the recipe find, or default ones; 0: no hole check"
         ),
     )
     replies: Path | None = Field(
