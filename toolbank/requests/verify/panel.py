@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from toolbank.bank.bank import Bank
+from toolbank.bank.bank import Bank, Label
 from toolbank.bank.split import STRATA, find_stratum, sample_queries
 from toolbank.llm.engines import find_engine
 from toolbank.llm.engines.kind import EngineContext
 from toolbank.llm.step import StepResult, run_step
 from toolbank.requests.verify.grade_step import Grades, GradeStep
 from toolbank.requests.verify.gradings import read_tools
+from toolbank.requests.verify.holes import HoleCheck, HoleFigures, choose_retrievers
 
 if TYPE_CHECKING:
     from toolbank.bank.records import Query
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from toolbank.requests.verify.candidates import Candidate
     from toolbank.requests.verify.further import FurtherTools
     from toolbank.requests.verify.gradings import Grading
-    from toolbank.requests.verify.holes import HoleCheck, HoleFigures
+    from toolbank.retrievers.kind import RetrieverConfig
 
 
 @dataclass(frozen=True)
@@ -86,16 +88,31 @@ class Panel:
         }
         return replace(joined, value=replace(value, content=own | content))
 
-    def grade_holes(self, check: HoleCheck) -> StepResult[HoleFigures | None]:
-        """Have the first grader grade what nobody has seen, and sum up the hole check."""
+    def check_holes(
+        self,
+        labels: Sequence[Label],
+        grades: Grades,
+        retrievers: Iterable[RetrieverConfig],
+    ) -> StepResult[HoleFigures | None]:
+        """Have the first grader grade what nobody has seen, and sum up the hole check.
+
+        `labels` are the merged ones, and `grades` those of all graders.
+        """
+        config = self.config
+        seen = {one.query: set[str]() for one in grades.gradings}
+        for row in chain(*self.pooled.values(), grades.further):
+            if row.query in seen:
+                seen[row.query].add(row.tool)
+        pooling = choose_retrievers(retrievers)
+        check = HoleCheck(self.bank, labels, seen, pooling, config.holes, self.seed)
         queries, pooled = check.to_grade
         asking = replace(self, pooled=pooled, further=None)
-        graded = asking._ask(self.config.by_grader()[0], queries, again=True)
-        labels = {one.query: one.labels for one in graded.value.gradings}
+        graded = asking._ask(config.by_grader()[0], queries, again=True)
+        given = {one.query: one.labels for one in graded.value.gradings}
         return StepResult(
-            None if graded.waiting else check.measure(labels),
-            graded.message,
-            graded.lacks,
+            None if graded.waiting else check.measure(given),
+            graded.message and f"hole check: {graded.message}",
+            graded.lacks and f"hole check: {graded.lacks}",
             graded.problems,
             waiting=graded.waiting,
             ended_early=graded.ended_early,

@@ -38,6 +38,7 @@ from toolbank.requests.verify.grade_step import Grades
 from toolbank.requests.verify.gradings import (
     GRADES,
     EffectiveGradings,
+    Graded,
     Grading,
     add_gradings,
     choose_gradings,
@@ -48,11 +49,7 @@ from toolbank.requests.verify.gradings import (
     read_gradings,
     write_gradings,
 )
-from toolbank.requests.verify.holes import (
-    HoleCheck,
-    HoleFigures,
-    choose_retrievers,
-)
+from toolbank.requests.verify.holes import HoleFigures
 from toolbank.requests.verify.panel import Panel
 from toolbank.retrievers.kind import RetrieverConfig
 from toolbank.system.numbers import count
@@ -148,54 +145,41 @@ def verify_bank(
     gradings = [*given, *stored]
     names = [one["model"] for one in of_models.get("panel", ())]
     chosen = choose_gradings(bank, gradings, names)
+    by_hand = {q: of for q, of in chosen.of.items() if not is_of_checks(of)}
     if grades.content:
-        by = {q: of[0].source for q, of in chosen.of.items() if not is_of_checks(of)}
+        by = {query: {"instead": of[0].source} for query, of in by_hand.items()}
         of_models["not_graded"] = [
-            {**row, "instead": by[row["query"]]} if row["query"] in by else row
-            for row in grades.lost
+            row | by.get(row["query"], {}) for row in grades.lost
         ]
     set_aside = config.set_aside if config else before.get("set_aside", ())
     labels = tuple(fold_labels(bank, chosen.of, findings, set_aside))
     shown = [*chain.from_iterable(pooled.values()), *grades.further]
     holes: StepResult[HoleFigures | None] = StepResult(None, "")
-    if panel and config and config.holes and not (is_file or graded.waiting):
-        seen = {one.query: set[str]() for one in grades.gradings}
-        for row in shown:
-            if row.query in seen:
-                seen[row.query].add(row.tool)
-        pooling = choose_retrievers(retrievers)
-        check = HoleCheck(bank, labels, seen, pooling, config.holes, seed)
-        holes = panel.grade_holes(check)
+    if panel and panel.config.holes and not (is_file or graded.waiting):
+        holes = panel.check_holes(labels, grades, retrievers)
     sources = last_of_sources(bank, gradings)
     compared = compare_all(sources, read_shown(folder / CANDIDATES), seed)
     mean = len(shown) / len(bank.queries) if bank.queries else 0
-    counted = {
-        "candidates": {"requests": len(bank.queries), "mean": mean},
-        "directions": _count_directions(shown, labels),
-    }
+    candidates = {"requests": len(bank.queries), "mean": mean}
     content = {
         "engine": config.engine if config else CHECKS_ALONE,
-        **{key: before.get(key) or value for key, value in counted.items()},
+        "candidates": before.get("candidates") or candidates,
+        "directions": before.get("directions") or _count_directions(shown, labels),
         "set_aside": list(set_aside),
         "findings": _describe_findings(findings),
         **of_models,
-        **_describe_graders(bank, chosen, sources),
+        **(_describe_graders(bank, by_hand, chosen, sources) if by_hand else {}),
         **({"kappa": asdict(compared)} if compared else {}),
         **({"holes": asdict(holes.value)} if holes.value else {}),
         "unused": dict(chosen.unused),
         "counts": _count(labels),
     }
     waiting = graded.waiting or holes.waiting
-    parts = (
-        _summarise(content["counts"]) if labels or not waiting else "",
-        graded.message,
-        holes.message and f"hole check: {holes.message}",
-    )
-    lacks = graded.lacks, holes.lacks and f"hole check: {holes.lacks}"
+    summary = _summarise(content["counts"]) if labels or not waiting else ""
     return StepResult(
         LabelVerification(labels, content),
-        "; ".join(filter(None, parts)),
-        "; ".join(filter(None, lacks)),
+        "; ".join(filter(None, (summary, graded.message, holes.message))),
+        "; ".join(filter(None, (graded.lacks, holes.lacks))),
         (
             *graded.problems,
             *holes.problems,
@@ -230,15 +214,11 @@ def _count_directions(
 
 def _describe_graders(
     bank: Bank,
+    by_hand: Graded,
     chosen: EffectiveGradings,
     sources: Mapping[tuple[GraderKind, str], Mapping[str, Grading]],
 ) -> dict[str, Any]:
     """The agreement of merged grades, and of each source, with first labels."""
-    by_hand = {
-        query: labels for query, labels in chosen.of.items() if not is_of_checks(labels)
-    }
-    if not by_hand:
-        return {}
     agreed = measure_agreement(bank, by_hand)
     needed = agreed["confirmed"] + agreed["added"]
     share = len(by_hand) / len(bank.queries)
@@ -252,15 +232,15 @@ def _describe_graders(
         "agreement": agreed,
         "graders": [
             {
-                "kind": kind,
-                "source": source,
+                "kind": by[0],
+                "source": by[1],
                 "requests": len(of),
-                "used": chosen.used[kind, source],
+                "used": chosen.used[by],
                 "agreement": measure_agreement(
-                    bank, {query: one.labels for query, one in of.items()}
+                    bank, {q: g.labels for q, g in of.items()}
                 ),
             }
-            for (kind, source), of in sources.items()
+            for by, of in sources.items()
         ],
         "verified": {"count": len(by_hand), "n": len(bank.queries), "share": share},
         "rates": {key: asdict(measure_share(*of)) for key, of in rates.items()},
