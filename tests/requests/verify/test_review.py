@@ -231,6 +231,16 @@ def test_another_json_file_is_no_sheet(tmp_path, content):
         read_reviews([tmp_path / "x.json"], BANK, tmp_path / "none.parquet")
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "told"),
+    [("x.CSV", "", "Rename"), ("x.csv", "", "not a sheet"), ("x.json", "[]", "not a")],
+)
+def test_a_file_without_judgements_is_refused(tmp_path, name, content, told):
+    (tmp_path / name).write_text(content)
+    with pytest.raises(InputError, match=rf"{name}.*{told}"):
+        read_reviews([tmp_path / name], BANK, tmp_path / "none.parquet")
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_judgements_may_be_in_capitals(tmp_path, form):
     judge = lambda _, tool: ("Needed " if tool == "kit.t1" else "NO", "", "")  # noqa: E731

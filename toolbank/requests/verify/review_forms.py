@@ -100,11 +100,17 @@ def read_sheet(path: Path) -> Iterator[SheetAnswer]:
         InputError: the file can't be read, or has another form.
     """
     file = path / RECORDS if path.is_dir() else path
+    if not path.is_dir() and path.suffix not in (*TABLES, ".json"):
+        raise InputError(
+            f"{path}: a sheet ends in .csv, .tsv or .json. Rename the file."
+        )
     if path.suffix in TABLES:
-        yield from _read_csv(path)
+        if not (judged := list(_read_csv(path))):
+            raise _other_form(path)
+        yield from judged
         return
     items = read_json(file)
-    if not isinstance(items, list):
+    if not isinstance(items, list) or not items:
         raise _other_form(file)
     for number, item in enumerate(items, 1):
         place = f"{file}, item {number}"
