@@ -275,7 +275,7 @@ def test_a_file_is_read_in_a_recipe_with_graders(user):
     assert "two" in (user.run / "recipe.yaml").read_text()
 
 
-def test_agreement_is_told_by_source_and_between_people_and_models(user):
+def test_agreement_is_told_by_source(user):
     user.person("ann", {"q0": [TOOLS[0]], "q1": []})
     user.person("bob", {"q1": [TOOLS[3]]})
     found = read_json(user.run / "verify.json")
@@ -288,8 +288,6 @@ def test_agreement_is_told_by_source_and_between_people_and_models(user):
     assert row["query"] == "q1"
     assert row["votes"] == {"ann": "aside", "bob": TOOLS[3]}
     assert graders["model", "one"]["requests"] == models
-    both = {q for kind, q in user.last if kind == "model"} & {"q0"}
-    assert found.get("people_and_models", {"requests": 0})["requests"] == len(both)
     user.person("cid", {"q1": [TOOLS[3]]})
     assert f"needed: {TOOLS[3]}" in user.do("show", "runs/mine", "q1").stdout
 
@@ -305,7 +303,7 @@ def make_earlier(run):
     path = run / "bank" / "labels.parquet"
     pl.read_parquet(path).drop("kind", "source").write_parquet(path)
     found = read_json(run / "verify.json")
-    for key in ("graders", "unused", "people_and_models", "set_aside"):
+    for key in ("graders", "unused", "set_aside"):
         found.pop(key, None)
     write_json(run / "verify.json", found)
     stamps = read_json(run / "stages.json")

@@ -8,11 +8,9 @@ from difflib import SequenceMatcher
 from typing import Any, Literal, NamedTuple
 
 from toolbank.llm.chat import ChatReply, Rejection, find_answer
+from toolbank.requests.verify import OTHERS
 from toolbank.requests.verify.directions import Directions, fuse, merge_rankings
 from toolbank.system.terminal import one_line
-
-OTHERS = "others"
-"""The key of a reply's free answers."""
 
 _MOST_ANSWERS = 6
 _LONGEST = 200
