@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from toolbank.bank.bank import Bank
-from toolbank.commands.options import complain, echo
+from toolbank.commands.options import SetOption, complain, echo
 from toolbank.datasets import DATASETS, find_format
 from toolbank.datasets.jsonl import read_query_lines
 from toolbank.encoders import load_encoder
@@ -22,28 +22,22 @@ from toolbank.system.terminal import align, one_line
 
 if TYPE_CHECKING:
     from toolbank.encoders.base import Encoder
+    from toolbank.report.comparison import BankComparison
     from toolbank.requests.quality.measure import Quality
+    from toolbank.run.comparison import ComparisonRequest
 
 
 _LONGEST = 200
 
 
 def measure_banks(
-    paths: Sequence[Path], seed: int, embeds: bool
+    banks: Sequence[tuple[str, Bank]], encoder: Encoder | None, seed: int
 ) -> list[tuple[str, Quality]]:
-    """Measure each bank; returns names and figures in the given order.
-
-    Without an encoder, there is no dispersion. Skipped records are reported on stderr.
-
-    Raises:
-        InputError: a path is not a bank, is damaged, or has no query.
-    """
+    """Measure each bank by itself. Without an encoder, there is no dispersion."""
     from toolbank.requests.quality.measure import add_dispersion, measure_quality
 
-    banks = [read_bank(path) for path in paths]
-    encoder = _load() if embeds else None
     found = []
-    for name, bank in zip(_name(paths), banks, strict=True):
+    for name, bank in banks:
         quality = measure_quality(bank, seed)
         if encoder is not None:
             label = encoder.config.label
@@ -245,15 +239,91 @@ def _describe_texts(name: str, quality: Quality) -> Iterator[str]:
             yield f"  {100 * topic.share:>4.1f} %  {words:<36}  {example}"
 
 
+_COMPARISONS = "comparisons"
+
+
+def compare_two(
+    paths: Sequence[Path],
+    banks: Sequence[tuple[str, Bank]],
+    request: ComparisonRequest,
+    encoder: Encoder | None,
+    settings: Sequence[str],
+) -> tuple[BankComparison, Path]:
+    """Compare two banks, and write the comparison; returns it and its page.
+
+    `request.folder` is where the folder of the comparison is made.
+
+    Raises:
+        InputError: a file can't be used, or a retriever can't be fitted.
+        ReplyPendingError: the verdicts come in a batch.
+    """
+    from toolbank.report.comparison import write_comparison
+    from toolbank.run.comparison import (
+        COMPARISON,
+        ComparedPlace,
+        compare_places,
+        name_comparison,
+        name_files,
+    )
+    from toolbank.run.recipe import load_recipe, recipe_of_dataset
+    from toolbank.system.folders import claim_folder
+
+    first = paths[0]
+    recipe = None
+    if request.on or request.judges:
+        if first.is_file():
+            raise InputError(
+                f"{first}: a file has no tools to train on. Give a run first."
+            )
+        load = load_recipe if is_run_folder(first) else recipe_of_dataset
+        recipe = load(str(first), settings)
+    a, b = (
+        ComparedPlace(name, path, bank)
+        for path, (name, bank) in zip(paths, banks, strict=True)
+    )
+    folder = request.folder / name_comparison(a, b)
+    claim_folder(folder, COMPARISON)
+    request = replace(request, folder=folder, recipe=recipe)
+    embed = encoder.encode_queries if encoder else None
+    found = compare_places(a, b, request, embed)
+    return found, write_comparison(found, folder, name_files(request))
+
+
 def compare(
     banks: Annotated[
         list[Path],
         typer.Argument(
             metavar="RUN|DIR|FILE",
             help="Run folders, dataset folders of any format, or JSONL files with a query and "
-            "its tools per line.",
+            "its tools per line. Two are compared with intervals, more side by side.",
         ),
     ],
+    on: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Train the retrievers of the first bank's recipe on both banks, and test them on "
+            "the requests of this file, with `query` and `tools` in each line.",
+        ),
+    ] = None,
+    seeds: Annotated[
+        int,
+        typer.Option(metavar="N", min=1, help="Number of seeds of these trainings."),
+    ] = 3,
+    retriever: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Train only this retriever; repeatable."),
+    ] = None,
+    judge: Annotated[
+        bool, typer.Option("--judge", help="Ask the judge of the first bank's recipe.")
+    ] = False,
+    settings: SetOption = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Folder of comparisons (default: comparisons beside A)."
+        ),
+    ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print all figures as JSON.")
     ] = False,
@@ -266,15 +336,35 @@ def compare(
         ),
     ] = True,
 ) -> None:
-    """Compare banks: coverage, variety, wording, labels."""
+    """Compare banks: coverage, variety, wording, price, labels, and what is learnt from them."""
     import json
 
-    found = measure_banks(banks, seed, encoder)
+    from toolbank.run.comparison import ComparisonRequest
+
+    if len(banks) != 2 and (on or retriever or judge or settings or out):
+        raise InputError(
+            "--on, --retriever, --judge, --set and --out compare two banks. Give just two."
+        )
+    if retriever and not on:
+        raise InputError("--retriever: nothing is trained without --on FILE.")
+    read = [*zip(_name(banks), map(read_bank, banks), strict=True)]
+    loaded = _load() if encoder else None
+    found = measure_banks(read, loaded, seed)
+    content: dict[str, Any] = {
+        "seed": seed,
+        "banks": [{"name": name, **one.as_json()} for name, one in found],
+    }
+    texts = []
+    if len(banks) == 2:
+        from toolbank.report.comparison import format_comparison
+
+        home = banks[0].resolve().parent if is_run_folder(banks[0]) else Path.cwd()
+        folder = out or home / _COMPARISONS
+        request = ComparisonRequest(folder, seed, on, seeds, retriever or (), judge)
+        comparison, page = compare_two(banks, read, request, loaded, settings or ())
+        content["comparison"] = comparison.as_json()
+        texts = [format_comparison(comparison), f"The page: {page}"]
     if as_json:
-        content = {
-            "seed": seed,
-            "banks": [{"name": name, **one.as_json()} for name, one in found],
-        }
         typer.echo(json.dumps(content, indent=1))
     else:
-        echo(format_banks(found))
+        echo("\n\n".join(texts or [format_banks(found)]))

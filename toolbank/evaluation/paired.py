@@ -96,7 +96,7 @@ def compare_columns(
         low, high, p = None, None, None
         if n >= FEWEST:
             low, high = np.quantile(drawn[:, column], (0.025, 0.975)).tolist()
-            p = _find_p(drawn[:, column])
+            p = find_p(drawn[:, column])
             if np.ptp(values) < _ROUNDING:
                 alike = np.full((n, 1), mean)
                 [(low, high)] = difference_intervals(alike, 1, seed)
@@ -106,7 +106,8 @@ def compare_columns(
     return compared
 
 
-def _find_p(drawn: NDArray[np.float64]) -> float:
+def find_p(drawn: NDArray[np.float64]) -> float:
+    """Return the two-sided p-value of no difference, from resampled differences."""
     sides = (drawn <= _ROUNDING).sum(), (drawn >= -_ROUNDING).sum()
     return float(min(1.0, 2 * (1 + min(sides)) / (1 + len(drawn))))
 

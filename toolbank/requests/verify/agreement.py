@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from toolbank.bank.bank import Bank, GraderKind, group_labels
+from toolbank.bank.bank import Bank, GraderKind, QueryLabels, group_labels
 from toolbank.bank.ranking import wilson_interval
 from toolbank.requests.verify.directions import own_labels
 from toolbank.requests.verify.gradings import NO_GRADE, Graded, Grading, read_tools
@@ -274,23 +274,31 @@ def compare_graders(graded: Graded, others: Graded) -> dict[str, Any]:
     return _compare(both, others)
 
 
+def compare_labels(labelled: Collection[str], found: QueryLabels) -> dict[str, int]:
+    """Count how the first labels of one request agree with its verified labels.
+
+    Keys are the counts of `measure_agreement`.
+    """
+    if found.aside:
+        return {"requests": 1, "aside": 1}
+    first, needed = set(labelled), set(found.needed)
+    others = first.intersection(found.all_alternatives)
+    return {
+        "requests": 1,
+        "same": int(first == needed),
+        "labels": len(first),
+        "confirmed": len(first & needed),
+        "alternative": len(others),
+        "refuted": len(first - needed - others),
+        "added": len(needed - first),
+    }
+
+
 def _compare(firsts: Mapping[str, Sequence[str]], graded: Graded) -> dict[str, Any]:
     verified = group_labels(label for labels in graded.values() for label in labels)
     n: Counter[str] = Counter()
     for query, labelled in firsts.items():
-        n["requests"] += 1
-        found = verified[query]
-        if found.aside:
-            n["aside"] += 1
-            continue
-        first, needed = set(labelled), set(found.needed)
-        others = first.intersection(found.all_alternatives)
-        n["same"] += first == needed
-        n["labels"] += len(first)
-        n["confirmed"] += len(first & needed)
-        n["alternative"] += len(others)
-        n["refuted"] += len(first - needed - others)
-        n["added"] += len(needed - first)
+        n.update(compare_labels(labelled, verified[query]))
     keys = ("requests", "aside", "same", "labels", "confirmed", "alternative")
     needed_in_all = n["confirmed"] + n["added"]
     return {
