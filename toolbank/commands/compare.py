@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from itertools import islice
+from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -92,151 +92,35 @@ def _name(paths: Sequence[Path]) -> list[str]:
     ]
 
 
-_NOTHING = "\u2013"
 _WIDEST = 16
-_LONGEST_LABEL = 100
-_SHOWN = 5
-
-
-@dataclass(frozen=True)
-class _Row:
-    """A figure: its path of fields and keys in a `Quality`, and its format."""
-
-    label: str
-    path: str
-    form: str = ".2f"
-
-    def show(self, quality: Quality) -> str:
-        value: Any = quality
-        for part in self.path.split("."):
-            if value is None:
-                break
-            value = (
-                value.get(int(part))
-                if isinstance(value, dict)
-                else getattr(value, part)
-            )
-        return _NOTHING if value is None else format(value, self.form).rstrip("%")
-
-
-def _count(label: str, path: str) -> _Row:
-    return _Row(label, path, ",")
-
-
-def _share(label: str, path: str) -> _Row:
-    return _Row(f"{label}, %", path, ".1%")
-
-
-_BEFORE_WORDS = {
-    "What there is": (
-        _count("tools", "tools"),
-        _count("requests", "requests"),
-        _count("asks for one tool", "asks"),
-        _Row("tools a request, mean", "sets.mean"),
-    ),
-    "Coverage": (
-        _share("tools used at least once", "coverage.used.1"),
-        _share("tools used at least 5 times", "coverage.used.5"),
-        _share("tools used at least 20 times", "coverage.used.20"),
-        _Row("Gini of uses", "coverage.gini"),
-        _count("distinct sets of tools", "sets.distinct"),
-        _share("the same, of requests", "sets.share"),
-    ),
-    "Variety": (
-        _Row("distinct-1", "variety.distinct.1"),
-        _Row("distinct-2", "variety.distinct.2"),
-        _Row("distinct-3", "variety.distinct.3"),
-        _Row("self-BLEU", "variety.self_bleu"),
-        _share("near-duplicates", "duplicates.share"),
-        _share("with one of the 10 commonest openings", "openings.share"),
-        _Row("cosine of two", "dispersion.cosine"),
-        _Row("cosine with the nearest", "dispersion.nearest"),
-        _Row("topics of one size as diverse", "dispersion.effective", ".1f"),
-    ),
-}
-_NAMES = (
-    _share("requests with an identifier", "leaks.identifier"),
-    _share("that say the name of a tool they need", "leaks.name"),
-)
-_AFTER_WORDS = {
-    "How it reads": (
-        _share("changed by polish", "polish.changed"),
-        _share("words of steps in drafts", "polish.before.sequence"),
-        _share("the same in requests", "polish.after.sequence"),
-        _share("several commands in drafts", "polish.before.commands"),
-        _share("the same in requests", "polish.after.commands"),
-        _Row("reading grade, median", "reading.median", ".1f"),
-    ),
-    "Verified labels": (
-        _count("requests", "labels.requests"),
-        _share("just their first labels", "labels.same"),
-        _share("of the first labels, needed", "labels.precision"),
-        _share("of what is needed, first labels", "labels.recall"),
-        _share("set aside", "labels.aside"),
-    ),
-}
+_NOTHING = "\u2013"
 
 
 def format_banks(banks: Sequence[tuple[str, Quality]]) -> str:
-    """Format a table of figures; below it, each bank's commonest openings and its topics."""
-    parts = list(_show([quality for _, quality in banks]))
+    """Format a table of all figures side by side, by their keys in the JSON."""
+    figures = [dict(_flatten(quality.as_json())) for _, quality in banks]
     head = ["", *(one_line(name, _WIDEST) for name, _ in banks)]
-    cells = [[f"  {label}", *row] for _, rows in parts for label, row in rows]
-    table = iter(align([head, *cells], right=range(1, len(head))))
-    lines = [next(table)]
-    for title, rows in parts:
-        lines += ["", title, *islice(table, len(rows))]
-    for name, quality in banks:
-        lines += ["", *_describe_texts(one_line(name, _LONGEST_LABEL), quality)]
-    return "\n".join(lines)
-
-
-def _show(
-    banks: Sequence[Quality],
-) -> Iterator[tuple[str, list[tuple[str, list[str]]]]]:
-    """Titles with their rows of labels and cells. Verified labels only if there are some."""
-    for title, rows in _BEFORE_WORDS.items():
-        yield title, _fill(rows, banks)
-    kinds = dict.fromkeys(one.kind for bank in banks for one in bank.overlap)
-    overlaps = [row for kind in kinds for row in _compare_words(kind, banks)]
-    yield "Words of the tools", [*overlaps, *_fill(_NAMES, banks)]
-    for title, rows in _AFTER_WORDS.items():
-        if title != "Verified labels" or any(bank.labels for bank in banks):
-            yield title, _fill(rows, banks)
-
-
-def _fill(
-    rows: Sequence[_Row], banks: Sequence[Quality]
-) -> list[tuple[str, list[str]]]:
-    return [(row.label, [row.show(bank) for bank in banks]) for row in rows]
-
-
-def _compare_words(
-    kind: str, banks: Sequence[Quality]
-) -> Iterator[tuple[str, list[str]]]:
-    found = [
-        next((one for one in bank.overlap if one.kind == kind), None) for bank in banks
+    rows = [
+        [one_line(key, 60), *(one.get(key, _NOTHING) for one in figures)]
+        for key in dict.fromkeys(chain(*figures))
     ]
-    name = [f"{one.name:.2f}" if one else _NOTHING for one in found]
-    own = [f"{one.own:.2f}" if one else _NOTHING for one in found]
-    name_of_kind = one_line(kind, _WIDEST)
-    yield f"{name_of_kind}: of their tools' names, said", name
-    yield f"{name_of_kind}: of their words, the tools' own", own
+    return "\n".join(align([head, *rows], right=range(1, len(head))))
 
 
-def _describe_texts(name: str, quality: Quality) -> Iterator[str]:
-    if quality.openings:
-        commonest = list(quality.openings.commonest.items())[:_SHOWN]
-        openings = (
-            f"{one_line(text, 40)} ({100 * share:.1f} %)" for text, share in commonest
-        )
-        yield f"{name} opens with: {', '.join(openings)}"
-    if quality.dispersion:
-        yield f"{name} is about:"
-        for topic in quality.dispersion.topics:
-            words = one_line(topic.name, 36)
-            example = one_line(topic.example, _LONGEST_LABEL - 50)
-            yield f"  {100 * topic.share:>4.1f} %  {words:<36}  {example}"
+def _flatten(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
+    """The numbers of a JSON object, by their paths; lists have none, but by `kind`."""
+    if isinstance(value, dict):
+        for key, one in value.items():
+            if key != "commonest":
+                yield from _flatten(one, f"{path} {key}".strip())
+    elif isinstance(value, list | tuple):
+        for one in value:
+            if isinstance(one, dict) and "kind" in one:
+                yield from _flatten(one, f"{path} {one['kind']}")
+    elif isinstance(value, float):
+        yield path, f"{value:.3f}"
+    elif isinstance(value, int):
+        yield path, f"{value:,}"
 
 
 _COMPARISONS = "comparisons"

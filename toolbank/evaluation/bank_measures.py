@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import chain, pairwise
@@ -15,13 +15,11 @@ from numpy.typing import NDArray
 from toolbank.bank.bank import Bank, Label
 from toolbank.bank.records import AttemptRecord, Query
 from toolbank.evaluation.paired_figures import (
-    Better,
     FigureKind,
     Measure,
     PairedFigure,
     Rows,
     Sums,
-    Unit,
     compare_ratios,
     compare_sets,
 )
@@ -63,45 +61,23 @@ class ComparedBank:
     bank: Bank
     units: Sequence[tuple[AttemptCost | None, Query | None]]
 
-    @cached_property
+    @property
     def queries(self) -> list[Query]:
         """The requests of the units."""
         return [query for _, query in self.units if query]
 
-    @cached_property
-    def attempts(self) -> list[AttemptCost]:
-        """The attempts of the units."""
-        return [attempt for attempt, _ in self.units if attempt]
+    @property
+    def has_attempts(self) -> bool:
+        """Whether it is a run, whose attempts are known."""
+        return any(attempt for attempt, _ in self.units)
 
     @cached_property
-    def labels(self) -> dict[str, Counter[str]]:
-        """How the first labels of each graded request agree with the grades."""
+    def graded(self) -> frozenset[str]:
+        """The ids of the requests that a model or a person has graded."""
         of: dict[str, list[Label]] = {}
         for label in self.bank.labels:
             of.setdefault(label.query, []).append(label)
-        return {
-            query.id: Counter(
-                compare_labels(
-                    own_labels(self.bank, query), self.bank.verified[query.id]
-                )
-            )
-            for query in self.queries
-            if query.id in of and not is_of_checks(of[query.id])
-        }
-
-    def sum_requests(self, values: Mapping[str, tuple[float, float]]) -> Sums:
-        """Values and weights of each unit, by the id of its request; 0 without one."""
-        nothing = (0.0, 0.0)
-        found = [
-            values.get(query.id, nothing) if query else nothing
-            for _, query in self.units
-        ]
-        return np.array(found, np.float64).reshape(-1, 2)
-
-    def sum_attempts(self, value: Callable[[AttemptCost], tuple[float, float]]) -> Sums:
-        """Values and weights of each unit, by its attempt; 0 without one."""
-        found = [value(attempt) if attempt else (0.0, 0.0) for attempt, _ in self.units]
-        return np.array(found, np.float64).reshape(-1, 2)
+        return frozenset(one for one, labels in of.items() if not is_of_checks(labels))
 
 
 def compare_banks(
@@ -117,14 +93,35 @@ def compare_banks(
     Figures that depend on the number of requests are those of equally many: of the candidate sets
     for which both have one, or of a sample of the larger bank.
     """
+    kinds = [*_WORDING]
+    if a.has_attempts and b.has_attempts:
+        kinds += _PRICE
+    if a.graded and b.graded:
+        kinds += _LABELS
+    values = [_value_units(one) for one in (a, b)]
+    endings = Counter(
+        name
+        for units in values
+        for row in units
+        for name in row
+        if name.startswith("attempts ")
+    )
+    kinds += [
+        FigureKind("Price", name, "share", "higher" if name == _ACCEPTED else "lower")
+        for name, _ in endings.most_common(_MOST_ENDINGS)
+        if a.has_attempts and b.has_attempts
+    ]
     ratios = [
-        *_measure_wording(a, b),
-        *(_measure_price(a, b) if a.attempts and b.attempts else ()),
-        *(_measure_labels(a, b) if a.labels and b.labels else ()),
+        Measure(kind, *(_sum_units(units, kind.name) for units in values))
+        for kind in kinds
     ]
     return [
         *_compare_variety(a, b, seed, paired=paired, embed=embed),
-        *compare_ratios(ratios, seed, paired=paired),
+        *(
+            one
+            for one in compare_ratios(ratios, seed, paired=paired)
+            if one.difference is not None
+        ),
     ]
 
 
@@ -249,21 +246,7 @@ class _Sample:
         return sum(n for _, n in counts.most_common(_COMMONEST)) / len(rows)
 
 
-def _measure_wording(a: ComparedBank, b: ComparedBank) -> Iterator[Measure[Sums]]:
-    values = [_value_requests(one) for one in (a, b)]
-    for kind in _WORDING:
-        own = [
-            {
-                query: (row[kind.name], 1.0)
-                for query, row in of.items()
-                if kind.name in row
-            }
-            for of in values
-        ]
-        if all(own):
-            yield Measure(kind, a.sum_requests(own[0]), b.sum_requests(own[1]))
-
-
+_ACCEPTED = "attempts accepted"
 _WORDING = (
     FigureKind("Variety", "near-duplicates of another request", "share", "lower"),
     FigureKind("Wording", "requests in the tools' words", "share", "lower"),
@@ -275,110 +258,104 @@ _WORDING = (
     FigureKind("Wording", "words per request", "number", ""),
     FigureKind("Wording", "reading grade", "number", ""),
 )
+_PRICE = (
+    FigureKind("Price", "calls per accepted request", "number", "lower"),
+    FigureKind("Price", "tokens per accepted request", "number", "lower"),
+    FigureKind("Price", "dollars per accepted request", "number", "lower"),
+)
+_LABELS = (
+    FigureKind("Labels", "requests with graded labels", "share", ""),
+    FigureKind("Labels", "requests whose first labels are right", "share", "higher"),
+    FigureKind("Labels", "first labels that are wrong", "share", "lower"),
+    FigureKind("Labels", "needed tools that the first labels lack", "share", "lower"),
+    FigureKind("Labels", "requests set aside", "share", "lower"),
+)
+
+_Values = dict[str, tuple[float, float]]
+"""Numerators and denominators by the names of figures."""
 
 
-def _value_requests(one: ComparedBank) -> dict[str, dict[str, float]]:
-    """The figures of each request, by its id."""
-    bank, texts = one.bank, [query.query for query in one.queries]
+def _sum_units(units: Sequence[_Values], name: str) -> Sums:
+    # An attempt that did not end so counts in the denominator.
+    missing = (0.0, 1.0 if name.startswith("attempts ") else 0.0)
+    return np.array([row.get(name, missing) for row in units], np.float64)
+
+
+def _value_units(one: ComparedBank) -> list[_Values]:
+    """The figures of each unit: those of its attempt, and those of its request."""
+    texts = [query.query for query in one.queries]
     seen = NearDuplicates(THRESHOLD, texts.__getitem__)
     for text in texts:
         seen.add(text)
-    checker = TextChecker(bank.tools)
-    found: dict[str, dict[str, float]] = {}
-    for query, reading, (overlap, named) in zip(
-        one.queries, grade(texts), measure_wording(bank, one.queries), strict=True
-    ):
-        text = query.query
-        row: dict[str, float] = {
-            "near-duplicates of another request": len([*seen.find_all(text)]) > 1,
-            "requests with several commands": read_features(text).chained_commands > 0,
-            "words per request": len(text.split()),
-        }
-        if reading is not None:
-            row["reading grade"] = reading
-        if any(name in bank.index for name in query.tools):
-            of = class_wording(overlap, named)
-            row["requests in the tools' words"] = of == "tool-words"
-            row["requests that paraphrase the tools' words"] = of == "paraphrase"
-            row["requests that name the outcome alone"] = of == "outcome"
-            row["overlap with the words of the tools"] = overlap
-            is_named = checker.find_identifier(text) is not None
-            row["requests with an identifier"] = is_named
-        found[query.id] = row
+    checker = TextChecker(one.bank.tools)
+    measured = zip(grade(texts), measure_wording(one.bank, one.queries), strict=True)
+    found = []
+    for attempt, query in one.units:
+        row = _value_attempt(attempt) if attempt else {}
+        if query:
+            row |= _value_labels(one, query)
+            reading, wording = next(measured)
+            text, names = query.query, query.tools
+            values = {
+                "near-duplicates of another request": len([*seen.find_all(text)]) > 1,
+                "requests with several commands": read_features(text).chained_commands
+                > 0,
+                "words per request": len(text.split()),
+                "reading grade": reading,
+            }
+            if any(name in one.bank.index for name in names):
+                of = class_wording(*wording)
+                values |= {
+                    "requests in the tools' words": of == "tool-words",
+                    "requests that paraphrase the tools' words": of == "paraphrase",
+                    "requests that name the outcome alone": of == "outcome",
+                    "overlap with the words of the tools": wording[0],
+                    "requests with an identifier": bool(checker.find_identifier(text)),
+                }
+            row |= {
+                key: (float(value), 1.0)
+                for key, value in values.items()
+                if value is not None
+            }
+        found.append(row)
     return found
 
 
-_Price = Callable[[AttemptCost], float | None]
-
-
-def _measure_price(a: ComparedBank, b: ComparedBank) -> Iterator[Measure[Sums]]:
-    attempts = [*a.attempts, *b.attempts]
-    endings = Counter((one.record.outcome, one.record.reason) for one in attempts)
-    endings["accepted", ""] = len(attempts)
-    for ending, _ in endings.most_common(_MOST_ENDINGS):
-        name = f"attempts {': '.join(filter(None, ending))}"
-        better: Better = "higher" if ending[0] == "accepted" else "lower"
-        yield _measure_attempts(a, b, name, better, partial(_ends_with, ending))
-    prices: dict[str, _Price] = {
-        "calls": lambda one: len(one.record.requests),
-        "tokens": lambda one: one.tokens,
-        "dollars": lambda one: one.dollars,
+def _value_attempt(one: AttemptCost) -> _Values:
+    record = one.record
+    is_accepted = float(record.outcome == "accepted")
+    prices = {
+        "calls": len(record.requests),
+        "tokens": one.tokens,
+        "dollars": one.dollars,
     }
-    for what, price in prices.items():
-        if all(price(one) is not None for one in attempts):
-            name = f"{what} per accepted request"
-            yield _measure_attempts(a, b, name, "lower", partial(_pay, price))
+    return {
+        f"attempts {': '.join(filter(None, (record.outcome, record.reason)))}": (
+            1.0,
+            1.0,
+        ),
+        **{
+            f"{what} per accepted request": (float(price), is_accepted)
+            for what, price in prices.items()
+            if price is not None
+        },
+    }
 
 
-def _measure_attempts(
-    a: ComparedBank,
-    b: ComparedBank,
-    name: str,
-    better: Better,
-    value: Callable[[AttemptCost], tuple[float, float]],
-) -> Measure[Sums]:
-    unit: Unit = "share" if name.startswith("attempts") else "number"
-    kind = FigureKind("Price", name, unit, better)
-    return Measure(kind, a.sum_attempts(value), b.sum_attempts(value))
-
-
-def _ends_with(ending: tuple[str, str], one: AttemptCost) -> tuple[float, float]:
-    return (one.record.outcome, one.record.reason) == ending, 1
-
-
-def _pay(price: _Price, one: AttemptCost) -> tuple[float, float]:
-    return price(one) or 0.0, one.record.outcome == "accepted"
-
-
-# The counts of `compare_labels` that are divided by others.
-_LABELS: Mapping[FigureKind, tuple[Sequence[str], Sequence[str]]] = {
-    FigureKind(
-        "Labels", "requests whose first labels are exactly right", "share", "higher"
-    ): (["same"], ["requests"]),
-    FigureKind("Labels", "first labels that are wrong", "share", "lower"): (
-        ["refuted"],
-        ["labels"],
-    ),
-    FigureKind("Labels", "needed tools that the first labels lack", "share", "lower"): (
-        ["added"],
-        ["added", "confirmed"],
-    ),
-    FigureKind("Labels", "requests set aside", "share", "lower"): (
-        ["aside"],
-        ["requests"],
-    ),
-}
-
-
-def _measure_labels(a: ComparedBank, b: ComparedBank) -> Iterator[Measure[Sums]]:
-    for kind, (above, below) in _LABELS.items():
-        sums = [
-            one.sum_requests(
-                {
-                    query: (sum(n[key] for key in above), sum(n[key] for key in below))
-                    for query, n in one.labels.items()
-                }
-            )
-            for one in (a, b)
-        ]
-        yield Measure(kind, *sums)
+def _value_labels(one: ComparedBank, query: Query) -> _Values:
+    is_graded = query.id in one.graded
+    if not is_graded:
+        return {"requests with graded labels": (0.0, 1.0)}
+    n = Counter(
+        compare_labels(own_labels(one.bank, query), one.bank.verified[query.id])
+    )
+    return {
+        "requests with graded labels": (1.0, 1.0),
+        "requests whose first labels are right": (n["same"], 1.0),
+        "first labels that are wrong": (n["refuted"], n["labels"]),
+        "needed tools that the first labels lack": (
+            n["added"],
+            n["added"] + n["confirmed"],
+        ),
+        "requests set aside": (n["aside"], 1.0),
+    }

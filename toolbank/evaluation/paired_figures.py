@@ -122,14 +122,13 @@ def compare_ratios(
 def _resample(sums: Sums, random: np.random.Generator) -> Sums:
     """The summed units [measures, resamples, 2] of bootstrap samples of [measures, units, 2]."""
     measures, n, _ = sums.shape
-    flat = sums.transpose(1, 0, 2).reshape(n, -1)
-    size = max(1, _BLOCK // max(1, n))
+    flat = sums.transpose(1, 0, 2).reshape(n, 2 * measures)
+    size = max(1, _BLOCK // n)
     blocks = [
         random.multinomial(n, np.full(n, 1 / n), min(size, RESAMPLES - start)) @ flat
-        for start in range(0, RESAMPLES if n else 0, size)
+        for start in range(0, RESAMPLES, size)
     ]
-    summed = np.concatenate(blocks) if blocks else np.zeros((0, flat.shape[1]))
-    return summed.reshape(-1, measures, 2).transpose(1, 0, 2)
+    return np.concatenate(blocks).reshape(-1, measures, 2).transpose(1, 0, 2)
 
 
 def _summarise(measure: Measure[Sums], a: Sums, b: Sums, n: int) -> PairedFigure:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -141,9 +141,9 @@ def compare_places(
 
 
 def _explain_missing(sides: Sequence[ComparedBank]) -> Iterator[str]:
-    if not all(one.attempts for one in sides):
+    if not all(one.has_attempts for one in sides):
         yield "the price of requests, which only runs know."
-    if not all(one.labels for one in sides):
+    if not all(one.graded for one in sides):
         yield "labels, as not both banks have graded ones. `toolbank verify RUN` grades them."
     if not all(one.bank.tools for one in sides):
         yield "coverage and wording, for which both need descriptions of tools."
@@ -279,38 +279,17 @@ def _ask_judge(
 
 
 def _find_verdicts(a: ComparedPlace, b: ComparedPlace) -> dict[str, Any]:
-    """The verdicts of `toolbank judge` on these two banks, if there are some; {} if not."""
-    texts = [{query.query for query in one.bank.queries} for one in (a, b)]
-    for row, place in enumerate((a, b)):
-        path = place.path / VERDICTS
-        content = read_json(path) if place.folder and path.is_file() else {}
-        for one in (content, *content.get("others", ())):
-            pairs = one.get("pairs", ())
-            if pairs and all(
-                pair["query"] in texts[row] and pair["other"] in texts[1 - row]
-                for pair in pairs
-            ):
-                return one if not row else {**one, "pairs": [*map(_turn, pairs)]}
+    """The verdicts of `toolbank judge A --against B`, if there are some; {} if not."""
+    path = a.path / VERDICTS
+    content = read_json(path) if path.is_file() else {}
+    texts, others = ({query.query for query in one.bank.queries} for one in (a, b))
+    for one in (content, *content.get("others", ())):
+        pairs = one.get("pairs", ())
+        if pairs and all(
+            pair["query"] in texts and pair["other"] in others for pair in pairs
+        ):
+            return dict(one)
     return {}
-
-
-_TURNED = {"win": "lose", "lose": "win", "tie": "tie", None: None}
-
-
-def _turn(pair: Mapping[str, Any]) -> dict[str, Any]:
-    """The pair as judged from the other side."""
-    return {
-        "query_id": pair["other_id"],
-        "other_id": pair["query_id"],
-        "verdicts": {
-            criterion: {
-                "query_first": _TURNED[found["query_second"]],
-                "query_second": _TURNED[found["query_first"]],
-                "verdict": _TURNED[found["verdict"]],
-            }
-            for criterion, found in pair["verdicts"].items()
-        },
-    }
 
 
 def name_comparison(a: ComparedPlace, b: ComparedPlace) -> str:
