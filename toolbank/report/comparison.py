@@ -115,7 +115,8 @@ class BankComparison:
     """All figures of two banks, A and B.
 
     `pairs` counts the candidate sets that both were given; 0 if the comparison is unpaired, and
-    then `unpaired` says why. `requests` are those compared. `missing` says which parts could not be
+    then `unpaired` says why. `requests` are those compared. `graders` says how far the graders of a
+    bank agree. `missing` says which parts could not be
     compared, and how they can be.
     """
 
@@ -128,6 +129,7 @@ class BankComparison:
     figures: list[PairedFigure]
     judge: JudgeFindings | None = None
     downstream: Downstream | None = None
+    graders: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
 
     def as_json(self) -> dict[str, Any]:
@@ -205,9 +207,14 @@ class BankComparison:
                 f"A made {a} and B {b} requests."
             )
         else:
-            design = f"Unpaired: {a} requests of A and {b} of B. {self.unpaired}."
+            design = f"Unpaired: {a} requests of A and {b} of B. {self.unpaired.rstrip('.')}."
         parts = [one.describe() for one in (self.judge, self.downstream) if one]
-        return [design, *parts, *(f"Not compared: {one}" for one in self.missing)]
+        return [
+            design,
+            *parts,
+            *self.graders,
+            *(f"Not compared: {one}" for one in self.missing),
+        ]
 
     def sections(self) -> list[tuple[str, list[PairedFigure]]]:
         """The figures by section, in the order of `SECTIONS`."""
@@ -244,7 +251,9 @@ def interval(figure: PairedFigure) -> str:
 
 def probability(figure: PairedFigure) -> str:
     """Format the corrected p."""
-    return "" if figure.adjusted is None else f"{figure.adjusted:.2g}"
+    if figure.adjusted is None:
+        return ""
+    return f"{figure.adjusted:.2g}" if figure.adjusted >= 1e-4 else "< 0.0001"
 
 
 def _signed(number: float, figure: PairedFigure) -> str:

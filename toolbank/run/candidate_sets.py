@@ -57,7 +57,7 @@ def pair_attempts(first: Path, second: Path) -> AttemptPairs:
     pairs = tuple((attempt, other[key]) for key, attempt in one.items() if key in other)
     if len(pairs) < max(FEWEST, min(len(one), len(other)) / 2):
         return AttemptPairs(
-            reason=f"only {len(pairs)} of {len(one):,} and {len(other):,} attempts have the same "
+            reason=f"Only {len(pairs)} of {len(one):,} and {len(other):,} attempts have the same "
             "candidate set, as of runs with other seeds, tools or sampling"
         )
     return AttemptPairs(pairs)
@@ -72,7 +72,7 @@ def _read_attempts(place: Path) -> Mapping[_Key, AttemptRecord]:
     folder = RunFolder(place)
     path = folder.bank / "attempts.parquet"
     if not is_run_folder(place) or not path.is_file():
-        raise InputError(f"{place} is not a run that has generated requests")
+        raise InputError(f"{place.name} is not a run that has generated requests")
     recipe = find_sets(load_recipe(str(folder.recipe)).recipe, folder)
     config, catalogue = recipe.generate, read_catalogue(folder)
     versions = [*(one.tools for one in catalogue.earlier), catalogue.tools]
@@ -92,7 +92,7 @@ def _read_attempts(place: Path) -> Mapping[_Key, AttemptRecord]:
         tools = frozenset(offer.tools if offer else ())
         if not tools.issuperset(tools_of.get(attempt.query_id or "", ())):
             raise InputError(
-                f"{place}: the candidate sets are not known; another version sampled them"
+                f"The candidate sets of {place.name} are not known: another version sampled them"
             )
         found[tools, seen[tools]] = attempt
         seen[tools] += 1

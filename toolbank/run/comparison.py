@@ -16,6 +16,7 @@ import numpy as np
 from toolbank.bank.bank import Bank
 from toolbank.bank.files import read_attempts
 from toolbank.bank.records import AttemptRecord
+from toolbank.config.explain import read_checked
 from toolbank.evaluation.bank_measures import (
     AttemptCost,
     ComparedBank,
@@ -32,6 +33,7 @@ from toolbank.evaluation.paired_figures import (
 from toolbank.llm.accounts import cost, resolve_price
 from toolbank.llm.journal import Journal
 from toolbank.report.comparison import BankComparison, Downstream, JudgeFindings
+from toolbank.report.sections import Verification
 from toolbank.requests.judge.judge import judge_bank, sample_verdicts
 from toolbank.run.candidate_sets import AttemptPairs, pair_attempts
 from toolbank.run.downstream import compare_downstream
@@ -136,8 +138,19 @@ def compare_places(
         correct([*verdicts, *figures]),
         judge,
         downstream,
+        [
+            f"Graders of {one.name}: {said}"
+            for one in (a, b)
+            for said in _describe_graders(one)
+        ],
         missing,
     )
+
+
+def _describe_graders(place: ComparedPlace) -> list[str]:
+    if place.folder is None or not place.folder.verified.is_file():
+        return []
+    return read_checked(place.folder.verified, Verification).describe()
 
 
 def _explain_missing(sides: Sequence[ComparedBank]) -> Iterator[str]:
