@@ -220,7 +220,7 @@ def compare(
         ),
     ] = True,
 ) -> None:
-    """Compare banks: coverage, variety, wording, price, labels, and what is learnt from them."""
+    """Compare banks: which is better, by how much, and how sure."""
     import json
 
     from toolbank.run.comparison import ComparisonRequest

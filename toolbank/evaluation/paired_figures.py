@@ -25,6 +25,8 @@ Rows = NDArray[np.int64]
 Sums = NDArray[np.float64]
 
 _BLOCK = 2_000_000
+# Of more units, neighbours are drawn together.
+_MOST_DRAWN = 2_000
 _GROUPS = 100
 _LEVEL = 0.05
 
@@ -123,6 +125,9 @@ def _resample(sums: Sums, random: np.random.Generator) -> Sums:
     """The summed units [measures, resamples, 2] of bootstrap samples of [measures, units, 2]."""
     measures, n, _ = sums.shape
     flat = sums.transpose(1, 0, 2).reshape(n, 2 * measures)
+    if n > _MOST_DRAWN:
+        flat = np.add.reduceat(flat, np.linspace(0, n, _MOST_DRAWN, False, dtype=int))
+        n = _MOST_DRAWN
     size = max(1, _BLOCK // n)
     blocks = [
         random.multinomial(n, np.full(n, 1 / n), min(size, RESAMPLES - start)) @ flat

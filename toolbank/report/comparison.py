@@ -258,7 +258,8 @@ def probability(figure: PairedFigure) -> str:
 
 def _signed(number: float, figure: PairedFigure) -> str:
     if figure.kind.unit == "share":
-        return f"{100 * number:+.1f}"
+        # Not "-0.0".
+        return f"{round(100 * number, 1) + 0.0:+.1f}"
     return f"{number:+,.0f}" if abs(number) >= 100 else f"{number:+.2g}"
 
 

@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,7 @@ from toolbank.llm.journal import Journal
 from toolbank.report.comparison import BankComparison, Downstream, JudgeFindings
 from toolbank.report.sections import Verification
 from toolbank.requests.judge.judge import judge_bank, sample_verdicts
+from toolbank.requests.judge.summary import Verdict
 from toolbank.run.candidate_sets import AttemptPairs, pair_attempts
 from toolbank.run.downstream import compare_downstream
 from toolbank.run.folder import RunFolder
@@ -43,7 +44,7 @@ from toolbank.run.recipe import RecipeFile, load_recipe
 from toolbank.run.stages.judge import JudgeStage
 from toolbank.system.consent import require_consent
 from toolbank.system.errors import InputError, ReplyPendingError
-from toolbank.system.files import read_json, write_json
+from toolbank.system.files import write_json
 from toolbank.system.folders import FolderKind, is_run_folder
 from toolbank.system.terminal import print_message
 
@@ -119,14 +120,15 @@ def compare_places(
             "what retrievers learn from the banks. Give requests of neither bank with --on FILE."
         )
     elif request.recipe is not None:
-        downstream, trained = compare_downstream(
-            request.recipe.recipe,
-            [(one.name, one.bank) for one in (a, b)],
-            request.on,
-            request.seeds,
-            request.retrievers,
-            request.folder / "models",
-        )
+        with request.recipe.at_work():
+            downstream, trained = compare_downstream(
+                request.recipe.recipe,
+                [(one.name, one.bank) for one in (a, b)],
+                request.on,
+                request.seeds,
+                request.retrievers,
+                request.folder / "models",
+            )
         verdicts = [*trained, *verdicts]
     return BankComparison(
         a.name,
@@ -210,6 +212,37 @@ def _price_attempts(
             )
 
 
+@dataclass(frozen=True)
+class OrderVerdicts:
+    """The verdicts on a pair by one criterion: in each order, and of both."""
+
+    query_first: Verdict | None
+    query_second: Verdict | None
+    verdict: Verdict | None
+
+
+@dataclass(frozen=True)
+class JudgedPair:
+    """A pair of judge.json."""
+
+    query_id: str
+    other_id: str
+    query: str
+    other: str
+    verdicts: dict[str, OrderVerdicts]
+
+
+@dataclass(frozen=True)
+class JudgedPairs:
+    """What a comparison reads of a judge.json."""
+
+    judge: str
+    heuristic: bool
+    criteria: dict[str, Any]
+    pairs: list[JudgedPair]
+    others: list[JudgedPairs] = field(default_factory=list)
+
+
 def _judge(
     a: ComparedPlace, b: ComparedPlace, request: ComparisonRequest, found: AttemptPairs
 ) -> tuple[JudgeFindings | None, list[PairedFigure]]:
@@ -217,39 +250,40 @@ def _judge(
     path = request.folder / VERDICTS
     if request.judges:
         write_json(path, _ask_judge(a, b, request, found))
-    content = read_json(path) if path.is_file() else _find_verdicts(a, b)
-    if not content or not content["n"]:
+    judged = read_checked(path, JudgedPairs) if path.is_file() else _find_verdicts(a, b)
+    if judged is None:
         return None, []
     matches = found.match_requests()
-    rows = [one for one in content["pairs"] if one["verdicts"]]
-    measures, orders = [], []
-    for criterion in content["criteria"]:
-        verdicts = [one["verdicts"][criterion] for one in rows]
-        orders += [(one["query_first"], one["query_second"]) for one in verdicts]
-        decided = [one["verdict"] for one in verdicts if one["verdict"]]
+    rows = [one for one in judged.pairs if one.verdicts]
+    figures: list[PairedFigure] = []
+    for criterion in judged.criteria:
+        verdicts = [one.verdicts[criterion].verdict for one in rows]
         kind = FigureKind("Judge", f"preferred by {criterion}", "share", "higher")
-        sums = [
-            np.array([(one == side, 1) for one in decided], float).reshape(-1, 2)
-            for side in ("win", "lose")
-        ]
-        measures.append(Measure(kind, *sums))
-    both = [one for one in orders if None not in one]
-    single = [(first == "win", first) for first, _ in both]
-    single += [(second == "lose", second) for _, second in both]
-    shown_first = [is_first for is_first, verdict in single if verdict != "tie"]
-    findings = JudgeFindings(
-        content["judge"],
-        content["heuristic"],
-        len(rows),
-        sum(matches.get(one["query_id"]) == one["other_id"] for one in rows),
-        float(np.mean([one == other for one, other in both])) if both else None,
-        float(np.mean(shown_first)) if shown_first else None,
-    )
-    figures = [
-        figure
-        for one in measures
-        for figure in compare_ratios([one], request.seed, paired=True)
+        decided = [one for one in verdicts if one]
+        if decided:
+            of_a, of_b = (
+                np.array([(one == side, 1) for one in decided], np.float64)
+                for side in ("win", "lose")
+            )
+            measure = Measure(kind, of_a, of_b)
+            figures += compare_ratios([measure], request.seed, paired=True)
+    both = [
+        (one.query_first, one.query_second)
+        for row in rows
+        for one in row.verdicts.values()
+        if one.query_first and one.query_second
     ]
+    # A request that is shown second and loses has lost to the one shown first.
+    first = [one == "win" for one, _ in both if one != "tie"]
+    first += [other == "lose" for _, other in both if other != "tie"]
+    findings = JudgeFindings(
+        judged.judge,
+        judged.heuristic,
+        len(rows),
+        sum(matches.get(one.query_id) == one.other_id for one in rows),
+        sum(one == other for one, other in both) / len(both) if both else None,
+        sum(first) / len(first) if first else None,
+    )
     return findings, figures
 
 
@@ -291,18 +325,19 @@ def _ask_judge(
     return result.value
 
 
-def _find_verdicts(a: ComparedPlace, b: ComparedPlace) -> dict[str, Any]:
-    """The verdicts of `toolbank judge A --against B`, if there are some; {} if not."""
+def _find_verdicts(a: ComparedPlace, b: ComparedPlace) -> JudgedPairs | None:
+    """The verdicts of `toolbank judge A --against B`, if there are some."""
     path = a.path / VERDICTS
-    content = read_json(path) if path.is_file() else {}
+    if a.folder is None or not path.is_file():
+        return None
+    judged = read_checked(path, JudgedPairs)
     texts, others = ({query.query for query in one.bank.queries} for one in (a, b))
-    for one in (content, *content.get("others", ())):
-        pairs = one.get("pairs", ())
-        if pairs and all(
-            pair["query"] in texts and pair["other"] in others for pair in pairs
+    for one in (judged, *judged.others):
+        if one.pairs and all(
+            pair.query in texts and pair.other in others for pair in one.pairs
         ):
-            return dict(one)
-    return {}
+            return one
+    return None
 
 
 def name_comparison(a: ComparedPlace, b: ComparedPlace) -> str:
