@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 
 import pytest
 
@@ -10,11 +11,11 @@ from tests.requests.quality.banks import bank
 from tests.servers.chat import Answer, ChatServer
 from tests.tiny_models import tiny_encoder
 from tests.world import write_dataset, write_lines
-from toolbank.bank.bank import Bank
+from toolbank.bank.bank import Bank, Label
 from toolbank.commands import compare as measure
 from toolbank.encoders.sentence import SentenceConfig
 from toolbank.run.candidate_sets import pair_attempts
-from toolbank.system.files import read_json
+from toolbank.system.files import read_json, write_json
 
 ROWS = [
     (f"How many of {n} boxes came back in week {n}?", ["shop.sum", "shop.weigh"])
@@ -147,6 +148,28 @@ def test_two_runs_are_paired_by_candidate_set(runs):
     assert any("--on FILE" in text for text in found["missing"])
 
 
+@pytest.mark.parametrize("other", ["reader", "another"])
+def test_labels_of_other_graders_are_not_compared(runs, other):
+    for name, model in (("mine", "reader"), ("other", other)):
+        of = Bank.load(runs / "runs" / name / "bank")
+        labels = [
+            Label(query=one.id, tool=tool, grade="needed", kind="model")
+            for one in of.queries
+            for tool in one.tools
+        ]
+        replace(of, labels=tuple(labels)).save(runs / "runs" / name / "bank")
+        counts = {"requests": 30, "needed": 60, "alternative": 0, "aside": 0}
+        summary = {"engine": "openai", "model": model, "counts": counts}
+        rest = {"candidates": {}, "findings": {}, "calls": {}}
+        write_json(runs / "runs" / name / "verify.json", summary | rest)
+    do(runs, "compare", "runs/mine", "runs/other", "--no-encoder")
+    found = read_comparison(runs)
+    named = [one["name"] for one in found["figures"] if one["section"] == "Labels"]
+    assert ("requests set aside" in named) == (other == "reader")
+    if other == "another":
+        assert "openai another" in found["missing"][0]
+
+
 def test_other_seeds_are_not_paired(runs):
     do(
         runs,
@@ -192,6 +215,22 @@ def test_a_judge_is_asked_once_about_pairs_of_one_candidate_set(runs):
     preferred = find(found, "preferred by fluency")
     assert (preferred["a"], preferred["b"]) in [(1, 0), (0, 0)]
     assert read_json(runs / "runs/mine/judge.json")["against"] == "draft"
+
+
+def test_a_judge_in_a_batch_is_awaited(runs):
+    model = "judge={engine: batch, model: m, pairs: 3}"
+    command = ("compare", "runs/mine", "runs/other", "--no-encoder", "--judge")
+    done = do(runs, *command, *sets(model), code=3)
+    assert "the same `toolbank compare` command" in done.stderr
+    assert "toolbank run" not in done.stderr
+    [file] = runs.glob("runs/comparisons/*/batch/*.jsonl")
+    assert len(file.read_text().splitlines()) == 3 * 3 * 2
+
+
+def test_damaged_verdicts_are_named(runs):
+    (runs / "runs/mine/judge.json").write_text('{"judge": 1, "pairs": [{}]}')
+    done = do(runs, "compare", "runs/mine", "runs/other", "--no-encoder", code=2)
+    assert "judge.json" in done.stderr
 
 
 def test_judge_against_a_run_pairs_the_same_candidate_sets(runs):

@@ -64,6 +64,13 @@ def test_the_jackknife_of_a_mean_is_the_t_test(paired):
         )
 
 
+def test_many_units_have_the_interval_of_the_normal_distribution():
+    a, b = np.random.default_rng(2).normal(0, 1, (2, 5000))
+    [found] = compare_ratios([Measure(NUMBER, sums(a), sums(b))], 0, paired=False)
+    error = np.sqrt((a.var() + b.var()) / 5000)
+    assert found.high - found.difference == pytest.approx(1.96 * error, rel=0.06)
+
+
 def test_a_ratio_counts_only_units_that_have_a_request():
     a = np.array([[1.0, 1]] * 20 + [[0, 0]] * 20)
     b = np.array([[0.0, 1]] * 10 + [[1, 1]] * 30)

@@ -14,7 +14,7 @@ from toolbank.evaluation.figures import FEWEST
 from toolbank.llm.engines import find_engine
 from toolbank.llm.engines.kind import EngineContext
 from toolbank.requests.write.sampling import make_offers
-from toolbank.run.catalogue import find_sets, read_catalogue
+from toolbank.run.catalogue import find_sets, keep_prompts, read_catalogue
 from toolbank.run.folder import RunFolder
 from toolbank.run.recipe import load_recipe
 from toolbank.system.errors import InputError
@@ -73,7 +73,8 @@ def _read_attempts(place: Path) -> Mapping[_Key, AttemptRecord]:
     path = folder.bank / "attempts.parquet"
     if not is_run_folder(place) or not path.is_file():
         raise InputError(f"{place.name} is not a run that has generated requests")
-    recipe = find_sets(load_recipe(str(folder.recipe)).recipe, folder)
+    recipe = keep_prompts(load_recipe(str(folder.recipe)).recipe, folder)
+    recipe = find_sets(recipe, folder)
     config, catalogue = recipe.generate, read_catalogue(folder)
     versions = [*(one.tools for one in catalogue.earlier), catalogue.tools]
     offers = [make_offers(tools, config, recipe.seed) for tools in versions]

@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,7 @@ from toolbank.report.comparison import BankComparison, Downstream, JudgeFindings
 from toolbank.report.sections import Verification
 from toolbank.requests.judge.judge import judge_bank, sample_verdicts
 from toolbank.requests.judge.summary import Verdict
+from toolbank.run.assets import using_assets
 from toolbank.run.candidate_sets import AttemptPairs, pair_attempts
 from toolbank.run.downstream import compare_downstream
 from toolbank.run.folder import RunFolder
@@ -46,7 +47,7 @@ from toolbank.system.consent import require_consent
 from toolbank.system.errors import InputError, ReplyPendingError
 from toolbank.system.files import write_json
 from toolbank.system.folders import FolderKind, is_run_folder
-from toolbank.system.terminal import print_message
+from toolbank.system.terminal import command, print_message
 
 VERDICTS = "judge.json"
 COMPARISON = FolderKind("comparison")
@@ -105,19 +106,28 @@ def compare_places(
         ReplyPendingError: the verdicts come in a batch.
     """
     found = pair_attempts(a.path, b.path)
-    sides = _make_sides(a, b, found)
+    graders = [_read_verification(one) for one in (a, b)]
+    names = [one.name_graders() if one else [] for one in graders]
+    # Their difference could be that of the graders.
+    has_labels = not all(names) or names[0] == names[1]
+    sides = _make_sides(a, b, found, has_labels=has_labels)
     paired = bool(found.pairs)
     figures = compare_banks(*sides, request.seed, paired=paired, embed=embed)
     missing = [*_explain_missing(sides)]
+    if not has_labels:
+        by_a, by_b = (" and ".join(one) for one in names)
+        missing.append(f"labels: other graders graded A ({by_a}) than B ({by_b}).")
+    elif not all(one.graded for one in sides):
+        missing.append("labels: `toolbank verify RUN` grades those of both.")
     judge, verdicts = _judge(a, b, request, found)
     if judge is None:
         missing.append(
-            "judge, as there are no verdicts. --judge asks the judge of A's recipe."
+            "judge: there are no verdicts. --judge asks the judge of A's recipe."
         )
     downstream: Downstream | None = None
     if request.on is None:
         missing.append(
-            "what retrievers learn from the banks. Give requests of neither bank with --on FILE."
+            "what retrievers learn: give requests of neither bank with --on FILE."
         )
     elif request.recipe is not None:
         with request.recipe.at_work():
@@ -142,30 +152,28 @@ def compare_places(
         downstream,
         [
             f"Graders of {one.name}: {said}"
-            for one in (a, b)
-            for said in _describe_graders(one)
+            for one, read in zip((a, b), graders, strict=True)
+            for said in (read.describe() if read else ())
         ],
         missing,
     )
 
 
-def _describe_graders(place: ComparedPlace) -> list[str]:
+def _read_verification(place: ComparedPlace) -> Verification | None:
     if place.folder is None or not place.folder.verified.is_file():
-        return []
-    return read_checked(place.folder.verified, Verification).describe()
+        return None
+    return read_checked(place.folder.verified, Verification)
 
 
 def _explain_missing(sides: Sequence[ComparedBank]) -> Iterator[str]:
     if not all(one.has_attempts for one in sides):
-        yield "the price of requests, which only runs know."
-    if not all(one.graded for one in sides):
-        yield "labels, as not both banks have graded ones. `toolbank verify RUN` grades them."
+        yield "price: only runs know it."
     if not all(one.bank.tools for one in sides):
-        yield "coverage and wording, for which both need descriptions of tools."
+        yield "coverage and wording: both banks need descriptions of tools."
 
 
 def _make_sides(
-    a: ComparedPlace, b: ComparedPlace, found: AttemptPairs
+    a: ComparedPlace, b: ComparedPlace, found: AttemptPairs, *, has_labels: bool
 ) -> tuple[ComparedBank, ComparedBank]:
     records: list[list[AttemptRecord]] = [
         list(one) for one in zip(*found.pairs, strict=True)
@@ -182,7 +190,8 @@ def _make_sides(
             for one in _price_attempts(place.folder, attempts)
         ]
         alone = [(None, query) for query in place.bank.queries]
-        made.append(ComparedBank(place.bank, units or alone))
+        bank = place.bank if has_labels else replace(place.bank, labels=())
+        made.append(ComparedBank(bank, units or alone))
     return made[0], made[1]
 
 
@@ -300,7 +309,7 @@ def _ask_judge(
     stage = JudgeStage(
         recipe.model_copy(update={"judge": config}), RunFolder(request.folder)
     )
-    with request.recipe.at_work():
+    with using_assets(request.recipe, a.folder):
         stage.check()
         require_consent(stage.sends(), stage.name)
         if stage.engine:
@@ -319,7 +328,9 @@ def _ask_judge(
                 matches=found.match_requests(),
             )
     if result.waiting:
-        raise ReplyPendingError(result.waiting)
+        again = command("run", request.folder)
+        same = "the same `toolbank compare` command"
+        raise ReplyPendingError(result.waiting.replace(again, same))
     for problem in result.problems:
         print_message(problem)
     return result.value
