@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from itertools import chain, pairwise
+from itertools import chain, islice, pairwise
 
 import numpy as np
 import polars as pl
@@ -238,7 +238,7 @@ class _Sample:
 
     def distinct_pairs(self, most: int, rows: Rows) -> float:
         """Distinct-2 of the first words of the requests, as many for both banks."""
-        pairs = [*chain.from_iterable(self._pairs[row] for row in rows)][:most]
+        pairs = [*islice(chain.from_iterable(self._pairs[row] for row in rows), most)]
         return len(set(pairs)) / (len(pairs) or 1)
 
     def commonest_openings(self, rows: Rows) -> float:
