@@ -127,7 +127,7 @@ _COMMANDS = {
     ),
     "report": ("Write the HTML report of a run.", "report runs/quickstart"),
     "compare": (
-        "Compare banks: coverage, variety, wording, labels.",
+        "Compare banks: which is better, by how much, and how sure.",
         "compare runs/quickstart runs/rules requests.jsonl",
     ),
     "planner": (

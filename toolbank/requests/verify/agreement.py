@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from toolbank.bank.bank import Bank, GraderKind, group_labels
+from toolbank.bank.bank import Bank, GraderKind, QueryLabels, group_labels
 from toolbank.bank.ranking import wilson_interval
 from toolbank.requests.verify.directions import own_labels
 from toolbank.requests.verify.gradings import NO_GRADE, Graded, Grading, read_tools
@@ -243,24 +243,33 @@ def measure_agreement(bank: Bank, graded: Graded) -> dict[str, Any]:
     """
     verified = group_labels(label for labels in graded.values() for label in labels)
     n: Counter[str] = Counter()
-    for query in (query for query in bank.queries if query.id in graded):
-        n["requests"] += 1
-        found = verified[query.id]
-        if found.aside:
-            n["aside"] += 1
-            continue
-        first, needed = set(own_labels(bank, query)), set(found.needed)
-        others = first.intersection(found.all_alternatives)
-        n["same"] += first == needed
-        n["labels"] += len(first)
-        n["confirmed"] += len(first & needed)
-        n["alternative"] += len(others)
-        n["refuted"] += len(first - needed - others)
-        n["added"] += len(needed - first)
+    for query in bank.queries:
+        if query.id in graded:
+            n.update(compare_labels(own_labels(bank, query), verified[query.id]))
     keys = ("requests", "aside", "same", "labels", "confirmed", "alternative")
     needed_in_all = n["confirmed"] + n["added"]
     return {
         **{key: n[key] for key in (*keys, "refuted", "added")},
         "precision": n["confirmed"] / n["labels"] if n["labels"] else None,
         "recall": n["confirmed"] / needed_in_all if needed_in_all else None,
+    }
+
+
+def compare_labels(labelled: Collection[str], found: QueryLabels) -> dict[str, int]:
+    """Count how the first labels of one request agree with its verified labels.
+
+    Keys are the counts of `measure_agreement`.
+    """
+    if found.aside:
+        return {"requests": 1, "aside": 1}
+    first, needed = set(labelled), set(found.needed)
+    others = first.intersection(found.all_alternatives)
+    return {
+        "requests": 1,
+        "same": int(first == needed),
+        "labels": len(first),
+        "confirmed": len(first & needed),
+        "alternative": len(others),
+        "refuted": len(first - needed - others),
+        "added": len(needed - first),
     }
