@@ -17,6 +17,7 @@ from toolbank.evaluation import EvaluateConfig, main_k
 from toolbank.evaluation.evaluate import Found, Measured, read_hits, search_depth
 from toolbank.evaluation.figures import Figure
 from toolbank.evaluation.gate import (
+    TOLERANCE,
     Check,
     GateResult,
     Metric,
@@ -66,7 +67,7 @@ class Gate:
 
     thresholds: Sequence[Threshold] = ()
     against: Path | None = None
-    tolerance: float = 0.0
+    tolerance: float = TOLERANCE
     retriever: str = ""
     json: Path | None = None
     junit: Path | None = None
@@ -331,11 +332,14 @@ def evaluate(
         ),
     ] = None,
     tolerance: Annotated[
-        float,
+        float | None,
         typer.Option(
-            min=0, max=1, metavar="VALUE", help="The loss that --against tolerates."
+            min=0,
+            max=1,
+            metavar="VALUE",
+            help=f"The loss that --against tolerates, from 0 to 1 (default: {TOLERANCE}).",
         ),
-    ] = 0.0,
+    ] = None,
     retriever: Annotated[
         str,
         typer.Option(
@@ -361,8 +365,9 @@ def evaluate(
     gate = None
     if minima or against:
         thresholds = [parse_threshold(text) for text in minima or []]
-        gate = Gate(thresholds, against, tolerance, retriever, json, junit)
-    elif retriever or json or junit or tolerance:
+        tolerated = TOLERANCE if tolerance is None else tolerance
+        gate = Gate(thresholds, against, tolerated, retriever, json, junit)
+    elif retriever or json or junit or tolerance is not None:
         raise InputError(
             "--retriever, --tolerance, --json and --junit need a condition: --min or --against."
         )

@@ -29,6 +29,14 @@ class Threshold:
     minimum: float
 
 
+TOLERANCE = 0.005
+"""The loss that is tolerated by default.
+
+The paired interval allows for other requests, not for another training seed. Of a retriever trained
+with 21 seeds, recall@5 had a standard deviation of 0.0023 on 2,055 requests: without a tolerance, 17
+of the 420 ordered pairs failed, and 3 of 20 against a lucky first seed; with this one, none.
+"""
+
 _THRESHOLD = re.compile(
     r"(?:(?P<set>.+):)?(?P<name>[a-z_]+)(?:@(?P<k>[1-9]\d{0,5}))?=(?P<value>\d*\.?\d+)"
 )
