@@ -150,7 +150,7 @@ class GateResult:
     against: str
     retriever: str
     checks: tuple[Check, ...]
-    changes: tuple[Changes, ...] = ()
+    changes: tuple[GateChanges, ...] = ()
 
     @property
     def failed(self) -> list[Check]:
@@ -310,7 +310,7 @@ class ChangedQuery:
 
 
 @dataclass(frozen=True)
-class Changes:
+class GateChanges:
     """The queries of a set whose top k has fewer needed tools than before, and more.
 
     `n` queries are in both evaluations, `only_new` and `only_old` in one.
@@ -325,7 +325,7 @@ class Changes:
     won: tuple[ChangedQuery, ...]
 
 
-def find_changes(pairing: Pairing, k: int, config: EvaluateConfig) -> Changes:
+def find_changes(pairing: Pairing, k: int, config: EvaluateConfig) -> GateChanges:
     """Find the queries whose recall@k is lower or higher than in the earlier evaluation."""
     before, after = pairing.before, pairing.after
     column = after.metrics(config).index(("recall", k))
@@ -346,7 +346,7 @@ def find_changes(pairing: Pairing, k: int, config: EvaluateConfig) -> Changes:
     rows = pairing.rows
     lost, won = rows[differences[rows] < 0], rows[differences[rows] > 0]
     counts = len(rows), pairing.only_new, pairing.only_old
-    return Changes(pairing.name, k, *counts, describe(lost), describe(won))
+    return GateChanges(pairing.name, k, *counts, describe(lost), describe(won))
 
 
 def _rank_tools(measured: Measured, row: int) -> tuple[int | None, ...]:

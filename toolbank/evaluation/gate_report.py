@@ -11,7 +11,7 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 from toolbank.evaluation.gate import (
     AgainstCheck,
     ChangedQuery,
-    Changes,
+    GateChanges,
     Check,
     GateResult,
 )
@@ -33,7 +33,7 @@ def format_gate(result: GateResult) -> str:
     return "\n".join(["Gate:", *lines])
 
 
-def _format_changes(against: str, changes: Changes) -> Iterator[str]:
+def _format_changes(against: str, changes: GateChanges) -> Iterator[str]:
     yield (
         f"{one_line(changes.set, _LONGEST_TOOL)}: {count(changes.n, 'request')} in both "
         f"evaluations, {changes.only_new:,} only in this one, {changes.only_old:,} only in "
