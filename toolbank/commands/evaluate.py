@@ -361,7 +361,7 @@ def evaluate(
         ),
     ] = None,
 ) -> None:
-    """Evaluate the retrievers of a finished run, and check their figures."""
+    """Evaluate the retrievers of a finished run."""
     gate = None
     if minima or against:
         thresholds = [parse_threshold(text) for text in minima or []]

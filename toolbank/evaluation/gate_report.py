@@ -11,8 +11,8 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 from toolbank.evaluation.gate import (
     AgainstCheck,
     ChangedQuery,
-    GateChanges,
     Check,
+    GateChanges,
     GateResult,
 )
 from toolbank.system.numbers import count
