@@ -334,8 +334,6 @@ def evaluate(
     tolerance: Annotated[
         float | None,
         typer.Option(
-            min=0,
-            max=1,
             metavar="VALUE",
             help=f"The loss that --against tolerates, from 0 to 1 (default: {TOLERANCE}).",
         ),
@@ -363,6 +361,8 @@ def evaluate(
 ) -> None:
     """Evaluate the retrievers of a finished run."""
     gate = None
+    if tolerance is not None and not 0 <= tolerance <= 1:
+        raise InputError(f"--tolerance: {tolerance} is not from 0 to 1.")
     if minima or against:
         thresholds = [parse_threshold(text) for text in minima or []]
         tolerated = TOLERANCE if tolerance is None else tolerance
