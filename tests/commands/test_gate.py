@@ -97,6 +97,7 @@ def test_a_file_of_labelled_requests_is_checked_instead_of_test(runs):
         (("--against", "good-run/metrics.json"), "hits/words.jsonl"),
         (("--against", "nowhere"), "nowhere"),
         (("--json", "gate.json"), "--min or --against"),
+        (("--against", "good-run", "--tolerance", "2"), "from 0 to 1"),
         (("--min", "mrr=0", "--junit", "data.xml", "--json", "data.xml"), "data.xml"),
         (("--min", "mrr=0", "--json", "good-run/gate.json"), "good-run"),
     ],
