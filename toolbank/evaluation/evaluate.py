@@ -79,7 +79,15 @@ def measure(
             f"{retriever.name} was fitted on {count(len(retriever.tools), 'tool')}, and the bank "
             f"has {len(evaluated.tools):,} other ones. Fit it again: toolbank train RUN."
         )
-    hits, scores = searched or retriever.search(evaluated.queries, search_depth(config))
+    hits = searched or retriever.search(evaluated.queries, search_depth(config))
+    return score_hits(retriever.name, evaluated, config, hits)
+
+
+def score_hits(
+    name: str, evaluated: EvaluationSet, config: EvaluateConfig, searched: Hits
+) -> Measured:
+    """Compute the metrics of the hits that a retriever of this name has for a set's queries."""
+    hits, scores = searched
     gold = evaluated.padded_gold()
     found = (
         match_places(hits, evaluated.alternatives)
@@ -99,7 +107,7 @@ def measure(
         twins = np.array(evaluated.first_twins, dtype=np.int64)
         columns += [recall_or_twin(hits, gold, twins, k) for k in config.ks]
     values = np.stack(columns, axis=1)
-    return Measured(retriever.name, evaluated, hits, scores, values)
+    return Measured(name, evaluated, hits, scores, values)
 
 
 def search_depth(config: EvaluateConfig) -> int:

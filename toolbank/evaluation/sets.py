@@ -22,9 +22,10 @@ class EvaluationSet:
     """Queries and the indices of the tools of `tools` that each needs.
 
     A name that the bank lacks counts as a tool that nothing can find: it has an index past the
-    last tool, so it stays in the denominator of recall. `labels` are the names of each query's
-    tools, as the bank has them. `parts` are positions of queries, evaluated apart as well.
-    `unknown` counts the uses of each name that the bank lacks. `refusals` counts skipped lines
+    last tool, so it stays in the denominator of recall. `index` has the indices of these names, and
+    of the names and aliases of all tools. `labels` are the names of each query's tools, as the bank
+    has them. `parts` are positions of queries, evaluated apart as well. `unknown` counts the uses
+    of each name that the bank lacks. `refusals` counts skipped lines
     without a needed tool. `first_twins` is the result of `find_first_twins`. `alternatives` maps
     the tools of each query to their alternatives; empty if none is known.
     """
@@ -36,6 +37,7 @@ class EvaluationSet:
     gold: tuple[frozenset[int], ...]
     labels: tuple[tuple[str, ...], ...]
     parts: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
+    index: Mapping[str, int] = field(default_factory=dict)
     unknown: dict[str, int] = field(default_factory=dict)
     refusals: int = 0
     first_twins: tuple[int, ...] = ()
@@ -76,19 +78,21 @@ def make_set(
     parts: Mapping[str, Sequence[int]] | None = None,
 ) -> EvaluationSet:
     """Make a set of labelled queries; an alias counts for its tool."""
-    unknown: Counter[str] = Counter()
-    unlisted: dict[str, int] = {}
+    unknown = Counter(
+        name
+        for query in queries
+        for name in sorted({*query.tools})
+        if name not in bank.index
+    )
+    index = bank.index | {
+        name: place for place, name in enumerate(sorted(unknown), len(bank.tools))
+    }
     gold, labels = [], []
     for query in queries:
-        missing = {tool for tool in query.tools if tool not in bank.index}
-        unknown.update(missing)
-        for tool in sorted(missing):
-            unlisted.setdefault(tool, len(bank.tools) + len(unlisted))
-        places = [bank.index.get(tool, unlisted.get(tool, -1)) for tool in query.tools]
-        gold.append(frozenset(places))
+        gold.append(frozenset(index[name] for name in query.tools))
         named = {
-            tool if tool in missing else bank.tools[place].name: None
-            for tool, place in zip(query.tools, places, strict=True)
+            name if name in unknown else bank.tools[index[name]].name: None
+            for name in query.tools
         }
         labels.append(tuple(named))
     return EvaluationSet(
@@ -101,6 +105,7 @@ def make_set(
         parts={
             part: np.array(rows, dtype=np.int64) for part, rows in (parts or {}).items()
         },
+        index=index,
         unknown=dict(sorted(unknown.items())),
         refusals=refusals,
         first_twins=find_first_twins(bank.tools),

@@ -120,7 +120,7 @@ class EvaluateStage(Stage):
             return Outcome("waits for replies", (), waiting=str(waiting))
         chosen_by = _make_figures([of_one[:1] for of_one in found], recipe)
         measured = [of_one[1:] for of_one in found]
-        figures, differences = _evaluate(measured, recipe)
+        figures, differences = compute_figures(measured, recipe)
         write_figures(folder.validation, chosen_by)
         write_figures(folder.metrics, figures)
         write_figures(folder.comparisons, differences)
@@ -202,15 +202,14 @@ class EvaluateStage(Stage):
         return write_searches(self.recipe, self.folder)
 
 
-def evaluate_sets(
+def measure_sets(
     recipe: Recipe, folder: RunFolder, sets: Sequence[EvaluationSet]
-) -> tuple[list[Figure], list[Difference]]:
-    """Return figures of a run's retrievers on these sets, and of their differences."""
-    measured = [
+) -> list[list[Measured]]:
+    """Measure a run's retrievers on these sets: for each retriever, one result per set."""
+    return [
         _measure(retriever, sets, recipe.evaluate)
         for retriever in _load_all(recipe, folder)
     ]
-    return _evaluate(measured, recipe)
 
 
 def file_sets(bank: Bank, paths: Sequence[Path]) -> list[EvaluationSet]:
@@ -294,9 +293,10 @@ def _measure(
     ]
 
 
-def _evaluate(
+def compute_figures(
     measured: Sequence[Sequence[Measured]], recipe: Recipe
 ) -> tuple[list[Figure], list[Difference]]:
+    """Compute the figures of what `measure_sets` returned, and of their differences."""
     differences = [
         difference
         for on_one in zip(*measured, strict=True)
