@@ -203,11 +203,12 @@ class WriterPrompts:
         tools: Sequence[Tool],
         at_most: int,
         at_least: int | None = None,
+        contrast: Sequence[Tool] = (),
     ) -> ChatRequest:
         """Make the request for a draft that needs `at_least` to `at_most` of `tools`.
 
         `at_least` defaults to the fewest that the recipe allows. The schema allows only names of
-        `tools`.
+        `tools`. `contrast` are tools that the draft must not need.
 
         Raises:
             InputError: the user's own template is broken.
@@ -221,6 +222,7 @@ class WriterPrompts:
             tools=self._show_tools(tools),
             min_tools=at_least,
             at_most=at_most,
+            contrast=self._show_tools(contrast),
             examples=self.draw_examples(attempt, at_most, at_least),
             instructions=self._config.instructions.strip(),
         )
