@@ -261,7 +261,11 @@ class RelatedOffers(_GroupOffers):
         random = self._random("partners", first)
         group_of = self._groups.group_of
         partners = [
-            (random.random() ** (1 / (affinity * self._shares[group_of[n]])), n, affinity)
+            (
+                random.random() ** (1 / (affinity * self._shares[group_of[n]])),
+                n,
+                affinity,
+            )
             for n, affinity in neighbours
             if _has_partner(first, group_of[n])
         ]
@@ -415,7 +419,7 @@ class Sampler:
         made = offers or make_offers(tools, config, seed)
         self.offer = lru_cache(_CACHED_OFFERS)(made.offer)
         self.prompts = WriterPrompts(domain, config, seed)
-        self.checker = Checker(tools, config, self.prompts.example_queries)
+        self.checker = Checker(tools, config, self.prompts.example_texts)
         self._tools = {tool.name: tool for tool in tools}
 
     def write_request(self, number: int) -> ChatRequest:
