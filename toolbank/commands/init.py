@@ -187,9 +187,9 @@ _ADAPTED = """
 # Whoever measures on an API that the adapter has seen would be misled.
 _SEEN = ("numpy", "pandas", "boto")
 
-_SHARES = "1: .3, 2: .35, 3: .2, 4: .15"
+_SHARES = "1: .25, 2: .35, 3: .25, 4: .15"
 # Without a model nobody sees what else could go together; one tool always serves a request.
-_RULES_SHARES = "1: .4, 2: .4, 3: .2"
+_RULES_SHARES = "1: .3, 2: .45, 3: .25"
 
 _HINTS = """\
   # Dollars a million tokens of your model, for `toolbank plan`, budgets and the report:

@@ -353,8 +353,8 @@ class ListedOffers:
     def offer(self, attempt: int) -> Offer:
         """Offer the tools of an attempt."""
         names = self._sets[attempt % len(self._sets)]
-        numbers = draw_numbers(self._config, self._seed, attempt)
-        return Offer(names, *(min(number, len(names)) for number in numbers))
+        at_most, at_least = draw_numbers(self._config, self._seed, attempt)
+        return Offer(names, min(at_most, len(names)), min(at_least, len(names)))
 
     def _read(self, line: list[Any], number: int) -> tuple[str, ...]:
         for name in line:
