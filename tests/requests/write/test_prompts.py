@@ -70,9 +70,9 @@ def user_file(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("settings", "numbers", "expected"),
     [
-        ({}, (2, 3, 4, 5), "3f8f89f6d5fe33f5"),
-        ({"min_tools": 1}, (1, 3), "d419685dad26c904"),
-        ({"tools_per_query": {1: 1.0, 4: 1.0}}, (1, 4), "a3baaca4f70c7d6b"),
+        ({}, (2, 3, 4, 5), "c30876c5aa04c26b"),
+        ({"min_tools": 1}, (1, 3), "e609a54882bbd604"),
+        ({"tools_per_query": {1: 1.0, 4: 1.0}}, (1, 4), "bec905c417a600d3"),
     ],
 )
 def test_the_prompts_stay_as_they_are(settings, numbers, expected):
