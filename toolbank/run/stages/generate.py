@@ -13,6 +13,7 @@ from toolbank.bank.files import write_attempts, write_queries
 from toolbank.bank.split import format_splits, make_units, split_queries
 from toolbank.config.base import shape
 from toolbank.encoders.location import encoder_identity
+from toolbank.requests.write.bank_builder import count_by_prompt
 from toolbank.requests.write.config import (
     GenerateConfig,
     describe_size_limits,
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from toolbank.llm.chat import Engine
     from toolbank.llm.journal import Journal
     from toolbank.llm.step import StepResult
+    from toolbank.run.folder import RunFolder
     from toolbank.run.outlook import Outlook
 
 # Libraries whose versions may change a bank's content or its files' bytes.
@@ -237,6 +239,7 @@ class GenerateStage(WritingStage):
         )
         write_queries(queries, split())
         write_attempts(attempts, value.attempts)
+        made = {"generate": value.info, "counts": value.counts}
         info = write_bank_info(
             recipe,
             folder,
@@ -244,8 +247,8 @@ class GenerateStage(WritingStage):
             libraries=_LIBRARIES,
             origin={
                 "sources": read_json(folder.bank / "sources.json"),
-                "generate": value.info,
-                "counts": value.counts,
+                **made,
+                "prompts": count_by_prompt([*_read_earlier(folder), made]),
                 "calls": calls,
                 "ordered": True,
                 **({"removed": removed} if removed else {}),
@@ -330,6 +333,15 @@ class GenerateStage(WritingStage):
     def config(self) -> GenerateConfig:
         """The settings of the queries, with the copy of candidate sets that are gone."""
         return find_sets(self.recipe, self.folder).generate
+
+
+def _read_earlier(folder: RunFolder) -> Iterator[dict[str, Any]]:
+    """Read bank.json of the banks that `--replace` has moved, the oldest first."""
+    numbers = (folder.path / "replaced").glob("[0-9]*")
+    for replaced in sorted(numbers, key=lambda path: (len(path.name), path.name)):
+        path = replaced / folder.bank.relative_to(folder.path) / "bank.json"
+        if path.is_file():
+            yield read_json(path)
 
 
 def _describe_offers(config: GenerateConfig, tools: Sequence[Tool]) -> Iterator[str]:
