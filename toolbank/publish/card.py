@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,6 @@ from toolbank.evaluation.tables import FEW, percent, with_intervals
 from toolbank.llm.engines import has_copied_wording
 from toolbank.publish.croissant import describe_dataset
 from toolbank.publish.data import RowCounts
-from toolbank.publish.datasheet import Fact
 from toolbank.publish.from_run import MODELS, PublishedRetriever, RunResults
 from toolbank.publish.qrels import BEIR_SPLITS, QrelCounts
 from toolbank.publish.replies import REPLIES, Reproduction
@@ -72,7 +71,7 @@ class Contents:
     licence: str
     authors: Sequence[str] = ()
     date: str = ""
-    facts: Sequence[Fact] = ()
+    facts: Mapping[str, str] = field(default_factory=dict)
     has_prompts: bool = False
     replies: int = 0
     reproduction: Reproduction | None = None

@@ -159,9 +159,12 @@ def source_versions(sources: Sequence[SourceConfig]) -> list[str]:
 
 
 def source_licences(sources: Sequence[SourceConfig]) -> tuple[str, ...]:
-    """List the licences of sources, such as "networkx 3.5: BSD-3-Clause", as far as they are known."""
-    found = (_find(source).licence(source) for source in sources)
-    return tuple(dict.fromkeys(filter(None, found)))
+    """List the licences of sources, such as "networkx 3.5: BSD-3-Clause"; an unknown one is named so."""
+    found = (
+        _find(source).licence(source) or f"{source.label}: not given by the source"
+        for source in sources
+    )
+    return tuple(dict.fromkeys(found))
 
 
 def source_files(sources: Sequence[SourceConfig]) -> tuple[Asset, ...]:

@@ -11,9 +11,17 @@ from typing import Any
 from toolbank.bank.bank import Bank
 from toolbank.publish.exports.kind import SPLITS, ExportKind, select_split, write_lines
 from toolbank.publish.qrels import BEIR_SPLITS, Corpus, QrelCounts, write_beir
+from toolbank.requests.write.checks import is_english
+from toolbank.requests.write.language import (
+    ENGLISH,
+    LANGUAGE_TAGS,
+    find_other_language,
+)
 from toolbank.system.files import write_text
 from toolbank.system.text import fill_template
 
+# So many requests show the language.
+_READ = 100
 _INSTRUCTION = "Given a request, retrieve the tools that it needs."
 
 
@@ -65,10 +73,26 @@ def export_mteb(bank: Bank, folder: Path) -> None:
         "publish/exports/mteb_task.py.j2",
         title=title,
         description=repr(f"Tools of {name} that a request needs."),
-        language=bank.info.get("language", ""),
+        language=LANGUAGE_TAGS[_find_language(bank)],
         splits=[split for split in ("test", "dev") if split in qrels][:1],
     )
     write_text(folder / "task.py", task)
+
+
+def _find_language(bank: Bank) -> str:
+    """Find the ISO 639-1 code of a bank's language: what it says, or else what its texts are in.
+
+    Raises:
+        MissingLibraryError: the texts are not English, and lingua is not installed.
+    """
+    if (stated := bank.info.get("language")) in LANGUAGE_TAGS:
+        return str(stated)
+    if "generate" in bank.info:
+        return ENGLISH
+    texts = [query.query for query in bank.queries[:_READ]]
+    if 2 * sum(map(is_english, texts)) >= len(texts):
+        return ENGLISH
+    return find_other_language(" ".join(texts), ENGLISH) or ENGLISH
 
 
 def export_toolret(bank: Bank, folder: Path) -> None:
