@@ -25,6 +25,7 @@ from toolbank.sources.python.settings import (
     describe_left_out,
 )
 from toolbank.sources.python.walk import MARKED_PRIVATE, PublicObject, Walk
+from toolbank.sources.site import covers
 from toolbank.sources.typetext import Parameter
 from toolbank.system.errors import InputError
 
@@ -41,6 +42,7 @@ class PackageTools:
         self._config = config
         self._tools: dict[str, Tool] = {}
         self._undocumented: list[str] = []
+        self._names: set[str] = set()
 
     def add(self, walk: Walk) -> None:
         """Add all documented objects, and the methods of classes.
@@ -48,6 +50,7 @@ class PackageTools:
         Methods of exceptions, enums and records are included only if these kinds are.
         """
         for item in sorted(walk.objects.values(), key=lambda item: item.name):
+            self._names.update(item.names)
             try:
                 tools = [*self._of_object(item, walk)]
                 tools += self._of_members(item, walk)
@@ -67,7 +70,7 @@ class PackageTools:
         """Return the tools, sorted, with what was skipped.
 
         Raises:
-            InputError: there are none.
+            InputError: there are none, or a name in `parents` or `include` has none.
         """
         note = describe_left_out(
             self.left_out,
@@ -78,6 +81,7 @@ class PackageTools:
         if not self._tools:
             found = f" Found: {note}." if note else ""
             raise InputError(f"sources: {refusal}{found}")
+        self._check_rules(source)
         skipped = dict(sorted(self.left_out.counts.items()))
         examples = self.left_out.examples
         return ToolCollection(
@@ -91,6 +95,15 @@ class PackageTools:
             problems=tuple(problems),
             notes=(f"{source}: {note}",) if note else (),
         )
+
+    def _check_rules(self, source: str) -> None:
+        for key in ("parents", "include"):
+            for rule in getattr(self._config, key) or ():
+                if not any(covers(name, (rule,)) for name in self._names):
+                    raise InputError(
+                        f"sources: {source}, {key}: nothing public is in {rule!r}. Give a name as "
+                        f"`toolbank tools {self._config.api_name}` lists it, or remove it."
+                    )
 
     def _of_object(self, item: PublicObject, walk: Walk) -> Iterator[Tool]:
         is_parent = not self.scope.parents.isdisjoint(item.names)
@@ -117,6 +130,7 @@ class PackageTools:
             return
         for name, value, kind in walk.members(owner.value, of_deep=owner.is_deep):
             full = f"{owner.name}.{name}"
+            self._names.update(f"{path}.{name}" for path in owner.names)
             text = walk.reader.docstring(value, kind)
             if self.scope.leaves_out(*(f"{path}.{name}" for path in owner.names)):
                 if kind in self.scope.kinds:
