@@ -7,9 +7,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from functools import lru_cache
-from operator import eq
 from random import Random
-from typing import Any
+from typing import Any, ClassVar
 
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Tool
@@ -49,7 +48,7 @@ class ShuffledSampler:
         shares: Sequence[float],
         size: int,
         seed: int,
-        clash: Callable[[int, int], bool] = eq,
+        clash: Callable[[int, int], bool],
     ) -> None:
         self._shares = shares
         self._size = size
@@ -123,6 +122,9 @@ class _GroupOffers:
         InputError: the bank has fewer tools than a query uses, or a weight is of no tool.
     """
 
+    n_shuffled: ClassVar[int] = 0
+    """How many groups of an offer come from shuffles without replacement; 0: all."""
+
     def __init__(
         self,
         tools: Sequence[Tool],
@@ -138,6 +140,8 @@ class _GroupOffers:
         self._affinity = affinity
         most = [max(weights[n] for n in members) for members in self._groups.members]
         self._shares = scale_weights(most, self._config.offered)
+        size = self.n_shuffled or self._config.offered
+        self._shuffled = ShuffledSampler(self._shares, size, seed, self._clash)
 
     def _random(self, purpose: str, attempt: int) -> Random:
         return Random(f"{self._seed}:{purpose}:{attempt}")
@@ -169,22 +173,14 @@ class RelatedOffers(_GroupOffers):
     random. An offer depends on the tools, the configuration, the seed and its number alone.
     """
 
-    def __init__(
-        self,
-        tools: Sequence[Tool],
-        config: GenerateConfig,
-        seed: int,
-        affinity: Affinity,
-    ) -> None:
-        super().__init__(tools, config, seed, affinity)
-        self._first = ShuffledSampler(self._shares, 1, seed)
+    n_shuffled = 1
 
     def offer(self, attempt: int) -> Offer:
         """Offer the tools of an attempt."""
         groups, size = self._groups, self._config.offered
         random = self._random("offer", attempt)
         members = self._random("member", attempt)
-        used = list(self._first.sample(attempt))
+        used = list(self._shuffled.sample(attempt))
         chosen = groups.choose(used, members)
         neighbours = self._affinity.neighbours(chosen[0], groups)
         n_related = round(_RELATED * size)
@@ -205,8 +201,7 @@ class RelatedOffers(_GroupOffers):
         drawn = self._draw_apart(random, rest, used, size - len(chosen))
         chosen += groups.choose(drawn, members, chosen)
         if self._config.tools_per_query:
-            numbers = draw_numbers(self._config, self._seed, attempt)
-            return self._make(chosen, *numbers)
+            return self._make(chosen, *draw_numbers(self._config, self._seed, attempt))
         at_least = self._config.fewest_tools
         at_most = random.randint(at_least, self._config.most_tools)
         return self._make(chosen, at_most, at_least)
@@ -230,27 +225,13 @@ class RelatedOffers(_GroupOffers):
 class RandomOffers(_GroupOffers):
     """Offer sibling groups sampled without regard to what the tools do."""
 
-    def __init__(
-        self,
-        tools: Sequence[Tool],
-        config: GenerateConfig,
-        seed: int,
-        affinity: Affinity,
-    ) -> None:
-        super().__init__(tools, config, seed, affinity)
-        size = self._config.offered
-        clash = self._clash if config.separate_alternatives else eq
-        self._shuffled = ShuffledSampler(self._shares, size, seed, clash)
-
     def offer(self, attempt: int) -> Offer:
         """Offer the tools of an attempt."""
-        groups: Sequence[int] = self._shuffled.sample(attempt)
         if self._config.sampling == "uniform":
-            random, everything = (
-                self._random("uniform", attempt),
-                range(len(self._groups)),
-            )
-            groups = self._draw(random, everything, self._config.offered)
+            random, every = self._random("uniform", attempt), range(len(self._groups))
+            groups = self._draw(random, every, self._config.offered)
+        else:
+            groups = list(self._shuffled.sample(attempt))
         chosen = self._groups.choose(groups, self._random("member", attempt))
         return self._make(chosen, *draw_numbers(self._config, self._seed, attempt))
 
