@@ -167,16 +167,6 @@ def test_a_tuned_encoder_is_loaded_by_sentence_transformers(tmp_path):
     assert encoder.encode(["Total of my order"]).shape == (1, 32)
 
 
-@pytest.mark.slow
-def test_it_is_loaded_by_beir(published):
-    reason = "needs beir, which brings many packages: pip install beir"
-    loader = pytest.importorskip("beir.datasets.data_loader", reason=reason)
-    corpus, queries, qrels = loader.GenericDataLoader(str(published)).load(split="test")
-    assert len(corpus) == 3
-    assert queries["q%201"] == QUERIES[0].query
-    assert qrels["2"] == {"shop.find%20order": 2, "shop.merge": 1}
-
-
 def test_it_is_a_bank_again(published):
     config = find_format(published)
     assert config == PublishedConfig(type="published", path=published)

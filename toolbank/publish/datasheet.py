@@ -107,14 +107,13 @@ def _list_settings(
         return
     config = recipe.generate
     made = config.model_dump(mode="json")
+    # Own candidate sets, and those of an engine that brings its own, have other sizes.
+    made["offered"] = None
     if config.candidate_sets:
-        made |= {"candidate_sets": config.candidate_sets.name, "offered": None}
-    elif find_engine(config).default_queries is None:
-        # Other engines bring their own candidate sets.
+        made["candidate_sets"] = config.candidate_sets.name
+    elif find_engine(config).default_queries is not None:
         tools = read_tools(bank / "tools.parquet")
         made["offered"] = fit_to_tools(config, tools).offered
-    else:
-        made["offered"] = None
     for key in _SETTINGS:
         if made.get(key) and (has_prompts or key not in _OF_MODEL):
             yield f"{key} {made[key]}"
