@@ -182,6 +182,12 @@ def test_a_task_of_mteb_has_the_language_of_the_bank(tmp_path, info, text, langu
     assert f'eval_langs=["{language}"]' in (tmp_path / "task.py").read_text()
 
 
+@pytest.mark.parametrize("form", ["beir", "mteb", "toolret", "sentence-transformers"])
+def test_labels_that_a_format_omits_are_counted(bank, tmp_path, form, capfd):
+    export_bank(bank, form, tmp_path)
+    assert "1 label names no tool of the bank" in capfd.readouterr().err
+
+
 def test_toolbank_format_has_the_published_columns(bank, tmp_path):
     export_bank(bank, "toolbank", tmp_path)
     columns = ("refined_instruction", "functions", "explanation")

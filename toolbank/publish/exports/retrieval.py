@@ -89,10 +89,9 @@ def _find_language(bank: Bank) -> str:
         return str(stated)
     if "generate" in bank.info:
         return ENGLISH
-    texts = [query.query for query in bank.queries[:_READ]]
-    if 2 * sum(map(is_english, texts)) >= len(texts):
-        return ENGLISH
-    return find_other_language(" ".join(texts), ENGLISH) or ENGLISH
+    text = " ".join(query.query for query in bank.queries[:_READ])
+    other = "" if is_english(text) else find_other_language(text, ENGLISH)
+    return other or ENGLISH
 
 
 def export_toolret(bank: Bank, folder: Path) -> None:
@@ -128,8 +127,10 @@ def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-BEIR = ExportKind(export_beir, ("qrels",))
-MTEB = ExportKind(export_mteb, ("qrels",))
+BEIR = ExportKind(export_beir, ("qrels",), known_only=True)
+MTEB = ExportKind(export_mteb, ("qrels",), known_only=True)
 TOOLRET = ExportKind(
-    export_toolret, tuple(f"queries-{split}.jsonl" for split in SPLITS)
+    export_toolret,
+    tuple(f"queries-{split}.jsonl" for split in SPLITS),
+    known_only=True,
 )
