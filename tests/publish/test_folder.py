@@ -351,7 +351,7 @@ def test_the_card_tells_what_was_measured(tmp_path):
     run.stamp("report", key_of(run, "report"), [run.quality], complete=True)
     _, card = publish(run, tmp_path / "out", skip_stale=True)
     assert re.search(r"distinct sets of tools \| [\d.]+ %", card)
-    assert "Nothing of it was measured" not in card
+    assert "Nothing was measured" not in card
     for stated in ("of Python 3", "python:mine: not given by the source"):
         assert card.count(stated) == 2, "in the datasheet and under Licence"
 

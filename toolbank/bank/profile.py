@@ -48,13 +48,13 @@ class QueryProfile(Record):
 
 
 def describe_classes(classes: Iterable[tuple[str, str | None]]) -> list[str]:
-    """Describe how many requests are of each class, such as "wording: 15 % tool-words, ...".
+    """Describe how many requests are of each class, such as "wording: tool-words (15 %), ...".
 
     `classes` are the axis and the class of each request; None is not counted.
     """
     counts = Counter(classes)
     return [
-        f"{axis}: {', '.join(f'{100 * counts[axis, one] / n:.0f} % {one}' for one in names)}"
+        f"{axis}: {', '.join(f'{one} ({100 * counts[axis, one] / n:.0f} %)' for one in names)}"
         for axis, names in AXES.items()
         if (n := sum(counts[axis, one] for one in names))
     ]

@@ -88,7 +88,7 @@ def list_facts(
         "Copies and near-copies between train and test": "; ".join(
             one.describe() for one in copies if one.against == "test"
         ),
-        "Classes of the requests": "; ".join(describe_classes(rows.classes.elements())),
+        "Classes of the requests": "; ".join(_list_classes(rows)),
         "Judge of the wording": f"{judge.judge}, {count(judge.n, 'pair')}"
         if judge and judge.n
         else "",
@@ -97,6 +97,13 @@ def list_facts(
         or "not given by the dataset",
     }
     return {name: value or NOT_MEASURED for name, value in facts.items()}
+
+
+def _list_classes(rows: RowCounts) -> Iterator[str]:
+    yield from describe_classes(rows.classes.elements())
+    unclassed = rows.classes["fits", None]
+    if 0 < unclassed < sum(rows.queries.values()):
+        yield f"{count(unclassed, 'request has', 'requests have')} no class"
 
 
 def _list_settings(

@@ -11,7 +11,11 @@ from tests.servers.chat import Answer, ChatServer
 from tests.world import drafted, good_reply, polished, write_recipe
 from toolbank.bank.records import Tool
 from toolbank.requests.write.checks import TextChecker
-from toolbank.requests.write.language import LANGUAGE_TAGS, LANGUAGES, find_other_language
+from toolbank.requests.write.language import (
+    LANGUAGE_TAGS,
+    LANGUAGES,
+    find_other_language,
+)
 
 NAMES = ("numpy.linalg.norm", "numpy.nan_to_num", "pandas.DataFrame", "shop.mean")
 TOOLS = [Tool(name=name) for name in NAMES]
