@@ -52,8 +52,7 @@ class PackageTools:
         for item in sorted(walk.objects.values(), key=lambda item: item.name):
             self._names.update(item.names)
             try:
-                tools = [*self._of_object(item, walk)]
-                tools += self._of_members(item, walk)
+                tools = [*self._of_object(item, walk), *self._of_members(item, walk)]
             except Exception as error:  # a class of the package may raise anything
                 reason = f"can't be read ({type(error).__name__})"
                 self.left_out.add(reason, item.name)
@@ -81,29 +80,24 @@ class PackageTools:
         if not self._tools:
             found = f" Found: {note}." if note else ""
             raise InputError(f"sources: {refusal}{found}")
-        self._check_rules(source)
+        for rule in (*(self._config.parents or ()), *(self._config.include or ())):
+            if not any(covers(name, (rule,)) for name in self._names):
+                raise InputError(
+                    f"sources: {source}: nothing public is in {rule!r}, a name in `parents` or "
+                    "`include`. Give a name that `toolbank tools` lists, or remove it."
+                )
         skipped = dict(sorted(self.left_out.counts.items()))
-        examples = self.left_out.examples
         return ToolCollection(
             tuple(self._tools[name] for name in sorted(self._tools)),
             {
                 "source": source,
                 "left_out": skipped,
-                "left_out_examples": {reason: examples[reason] for reason in skipped},
+                "left_out_examples": {r: self.left_out.examples[r] for r in skipped},
                 "undocumented": sorted(self._undocumented),
             },
             problems=tuple(problems),
             notes=(f"{source}: {note}",) if note else (),
         )
-
-    def _check_rules(self, source: str) -> None:
-        for key in ("parents", "include"):
-            for rule in getattr(self._config, key) or ():
-                if not any(covers(name, (rule,)) for name in self._names):
-                    raise InputError(
-                        f"sources: {source}, {key}: nothing public is in {rule!r}. Give a name as "
-                        f"`toolbank tools {self._config.api_name}` lists it, or remove it."
-                    )
 
     def _of_object(self, item: PublicObject, walk: Walk) -> Iterator[Tool]:
         is_parent = not self.scope.parents.isdisjoint(item.names)
