@@ -22,6 +22,7 @@ from toolbank.system.files import read_json, sha256_file, write_json
 
 TOOLS = [f"shop.{verb}_{noun}" for verb in ("find", "list") for noun in ("ink", "tea")]
 SPLITS = ["train", "train", "validation", "test", "test", "test"]
+PUBLISH = ("publish", "runs/mine", "--skip-stale")
 IDS = [f"q{number}" for number in range(len(SPLITS))]
 
 
@@ -179,7 +180,7 @@ STEPS = st.lists(
         st.just(("do", "run", "mine.yaml", *sets(LEARNING))),
         st.just(("do", "judge", "runs/mine")),
         st.just(("do", "judge", "runs/mine", "--against", "data")),
-        st.just(("do", "publish", "runs/mine", "--to", "published")),
+        st.just(("do", *PUBLISH, "--to", "published")),
         st.just(("do", "verify", "runs/mine", "--set", "verify=null")),
     ),
     min_size=1,
@@ -441,7 +442,7 @@ def test_a_published_folder_has_the_same_figures_again_and_its_labels_are_merged
 
 
 def test_a_folder_that_0_7_0_published_is_read_as_it_was(user):
-    user.do("publish", "runs/mine", "--to", "out")
+    user.do(*PUBLISH, "--to", "out")
     for path in (user.folder / "out" / "data").glob("*.parquet"):
         frame = pl.read_parquet(path)
         if "tools_first" in frame.columns:

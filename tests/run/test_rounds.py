@@ -52,6 +52,7 @@ def test_independent_stages_share_the_rounds_that_plan_names(recipe, tmp_path):
     file, out = recipe(**BATCH), tmp_path / "out"
     plan = " ".join(describe_plan(file, out).split())
     assert "1. write, ask; 2. polish; 3. judge, verify" in plan
+    assert "12 if every attempt is accepted, at most 24" in plan
     rounds = []
     while (made := run_recipe(file, out, until="verify")).waiting:
         requests = (out / "batch").glob("round-???-*-???.jsonl")

@@ -193,8 +193,11 @@ class GenerateStage(WritingStage):
                 f"none, or a few{share}: the journal has as many replies as are needed"
             )
         if accepted is None:
+            worst = f"{most:,} if only every second one is"
+            if self.in_rounds:
+                worst = f"at most {most:,}, because a round sends more than are missing"
             return (
-                f"{fewest:,} if every attempt is accepted, {most:,} if only every second one is. "
+                f"{fewest:,} if every attempt is accepted, {worst}. "
                 "An attempt is a write and, where its draft passes the checks, a polish."
             )
         return (
