@@ -42,14 +42,16 @@ class JudgeStage(AskingStage):
             if against == "draft"
             else [hash_file(path) for path in self._others],
             "prompt": self.assets()[0].sha256,
-            "seed": self.recipe.seed,
+            "seed": self.recipe.calls_seed,
             "toolbank": __version__,
         }
 
     def ask(self, journal: Journal) -> StepResult[dict[str, Any]]:
         """Have the pairs judged."""
         bank = Bank.load(self.folder.bank)
-        return judge_bank(bank, self.config, seed=self.recipe.seed, journal=journal)
+        return judge_bank(
+            bank, self.config, seed=self.recipe.calls_seed, journal=journal
+        )
 
     def title(self, outlook: Outlook, by: str) -> str:
         """How many pairs, by a model or a heuristic."""
