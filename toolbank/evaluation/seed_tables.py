@@ -21,7 +21,7 @@ _LONGEST = 60
 
 
 @dataclass(frozen=True)
-class Table:
+class SeedTable:
     """A table for people; the first `labels` columns hold names, the others numbers.
 
     `key` is its name in files, such as "test-recall".
@@ -113,7 +113,7 @@ def make_tables(
     tests: Sequence[PairedTest],
     seeds: Sequence[int],
     train: Mapping[str, int],
-) -> list[Table]:
+) -> list[SeedTable]:
     """Make a table of figures and one of tests for each set.
 
     `train` is the mean number of train requests of each setting. If it differs, there is a
@@ -147,7 +147,7 @@ def _format(mean: float, sd: float | None) -> str:
 
 def _tabulate_figures(
     name: str, figures: Sequence[SeedFigure], seeds: Sequence[int]
-) -> Table:
+) -> SeedTable:
     k = main_k(figure.k for figure in figures)
     columns = {
         ("recall", k): f"R@{k}",
@@ -177,12 +177,14 @@ def _tabulate_figures(
     )
     few = f" {FEW}" if min(figure.n for figure in figures) < FEWEST else ""
     headers = ("setting", "retriever", first, "95 %", *others)
-    return _drop_setting(Table(f"{name}-figures", note + few, headers, tuple(rows), 2))
+    return _drop_setting(
+        SeedTable(f"{name}-figures", note + few, headers, tuple(rows), 2)
+    )
 
 
 def _tabulate_curve(
     name: str, figures: Sequence[SeedFigure], train: Mapping[str, int]
-) -> Table:
+) -> SeedTable:
     k = main_k(figure.k for figure in figures)
     of_recall = [f for f in figures if (f.metric, f.k) == ("recall", k)]
     points: dict[str, dict[int, list[SeedFigure]]] = {}
@@ -205,10 +207,10 @@ def _tabulate_curve(
         "seeds)."
     )
     headers = ("retriever", *(f"{size:,}" for size in sizes))
-    return Table(f"{name}-curve", note, headers, tuple(rows), 1)
+    return SeedTable(f"{name}-curve", note, headers, tuple(rows), 1)
 
 
-def _tabulate_tests(name: str, tests: Sequence[PairedTest]) -> Table:
+def _tabulate_tests(name: str, tests: Sequence[PairedTest]) -> SeedTable:
     rows = []
     for test in tests:
         interval = (
@@ -237,7 +239,7 @@ def _tabulate_tests(name: str, tests: Sequence[PairedTest]) -> Table:
         "is at most 0.05."
     )
     headers = ("setting", "retriever", "against", "points", "95 %", "p", "Holm")
-    return _drop_setting(Table(f"{name}-tests", note, headers, tuple(rows), 3))
+    return _drop_setting(SeedTable(f"{name}-tests", note, headers, tuple(rows), 3))
 
 
 def _format_p(p: float | None) -> str:
@@ -246,9 +248,9 @@ def _format_p(p: float | None) -> str:
     return "<0.001" if p < 0.001 else f"{p:.3f}"
 
 
-def _drop_setting(table: Table) -> Table:
+def _drop_setting(table: SeedTable) -> SeedTable:
     """Drop the column of settings if there is one without a name."""
     if any(row[0] for row in table.rows):
         return table
     rows = tuple(row[1:] for row in table.rows)
-    return Table(table.key, table.note, table.headers[1:], rows, table.labels - 1)
+    return SeedTable(table.key, table.note, table.headers[1:], rows, table.labels - 1)

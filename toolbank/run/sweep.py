@@ -19,7 +19,7 @@ from toolbank.evaluation.over_seeds import (
     compare_pairs,
     summarise_seeds,
 )
-from toolbank.evaluation.seed_tables import Table, make_tables, write_csv
+from toolbank.evaluation.seed_tables import SeedTable, make_tables, write_csv
 from toolbank.evaluation.sets import make_test_sets
 from toolbank.run.folder import RunFolder
 from toolbank.run.recipe import NO_NAME, RecipeFile, dump_recipe, load_recipe
@@ -55,7 +55,7 @@ class SweepRun:
 
 
 @dataclass(frozen=True)
-class Sweep:
+class RecipeSweep:
     """The runs of a sweep, in a folder: the seeds of a setting follow each other."""
 
     name: str
@@ -82,7 +82,7 @@ def read_sweep(
     out: Path | None,
     settings: Sequence[str] = (),
     over: Sequence[str] = (),
-) -> Sweep:
+) -> RecipeSweep:
     """Read a recipe, and make a run of each combination of its values under `sweep`.
 
     `over` has further keys and values, such as "seed=0,1,2", in place of those of the recipe. The
@@ -109,7 +109,7 @@ def read_sweep(
         )
     runs = list(_combine(name, base, path, settings, list(axes.values())))
     _require_different(base, path, runs)
-    return Sweep(base.recipe.name, path, tuple(runs))
+    return RecipeSweep(base.recipe.name, path, tuple(runs))
 
 
 def _read_axis(path: Path, key: str, values: Any) -> _Axis:
@@ -223,7 +223,7 @@ def _require_different(base: RecipeFile, path: Path, runs: Sequence[SweepRun]) -
         folders.add(run.folder.path)
 
 
-def run_sweep(sweep: Sweep) -> list[RunResult]:
+def run_sweep(sweep: RecipeSweep) -> list[RunResult]:
     """Run all runs one after another; those that are done are skipped.
 
     A stage whose input is the same in another run is copied from there, and a reply to the same
@@ -258,12 +258,12 @@ def _run(run: SweepRun, folders: Sequence[RunFolder], *, send_only: bool) -> Run
 class SweepResult:
     """What the runs of a sweep came to: tables, the notes on them, and the files."""
 
-    tables: tuple[Table, ...]
+    tables: tuple[SeedTable, ...]
     notes: tuple[str, ...]
     files: tuple[Path, ...]
 
 
-def summarise_sweep(sweep: Sweep) -> SweepResult:
+def summarise_sweep(sweep: RecipeSweep) -> SweepResult:
     """Read the figures of all runs, test them, and write the tables to the sweep's folder.
 
     Raises:
@@ -299,10 +299,10 @@ def _measure(run: SweepRun) -> MeasuredRun:
 
 
 def _write(
-    sweep: Sweep,
+    sweep: RecipeSweep,
     figures: Sequence[SeedFigure],
     tests: Sequence[PairedTest],
-    tables: Sequence[Table],
+    tables: Sequence[SeedTable],
     notes: Sequence[str],
     train: Mapping[str, int],
 ) -> tuple[Path, ...]:

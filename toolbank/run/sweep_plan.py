@@ -14,13 +14,13 @@ from toolbank.system.terminal import align
 if TYPE_CHECKING:
     from toolbank.retrievers.kind import RetrieverConfig
     from toolbank.run.recipe import Recipe
-    from toolbank.run.sweep import Sweep
+    from toolbank.run.sweep import RecipeSweep
 
 # Keys that shape no call of the stages that make the bank; `split` does by withheld tools.
 _NOT_OF_CALLS = ("retrievers", "baselines", "labels", "evaluate", "report", "planner")
 
 
-def describe_sweep_plan(sweep: Sweep) -> str:
+def describe_sweep_plan(sweep: RecipeSweep) -> str:
     """Describe the runs of a sweep, and once what several of them share.
 
     Raises:
