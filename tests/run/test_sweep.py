@@ -175,6 +175,17 @@ def test_replies_that_two_banks_have_in_common_are_asked_for_once(write, tmp_pat
     assert "# Draft" in shown.stdout or "Draft" in shown.stdout
 
 
+def test_what_a_run_of_the_recipe_has_paid_for_is_not_asked_for_again(write, tmp_path):
+    with ChatServer(good) as server:
+        engine = {"engine": "openai", "model": "m", "base_url": server.url}
+        write({"seed": [0, 1]}, **engine)
+        do(tmp_path, "run", "mine.yaml")
+        asked = contents(server)
+        done = do(tmp_path, "sweep", "mine.yaml")
+        assert contents(server) == asked
+    assert re.search(r"^sources +as in mine$", done.stderr, re.M)
+
+
 def test_a_stopped_sweep_goes_on_without_a_call(write, tmp_path, monkeypatch):
     with ChatServer(good) as server:
         engine = {"engine": "openai", "model": "m", "base_url": server.url}

@@ -116,14 +116,15 @@ def make_tables(
 ) -> list[SeedTable]:
     """Make a table of figures and one of tests for each set.
 
-    `train` is the mean number of train requests of each setting. If it differs, there is a
-    learning curve for each set, too.
+    `train` is the mean number of train requests of each setting. If it differs by over a tenth,
+    there is a learning curve for each set, too.
     """
+    has_curve = min(train.values()) < 0.9 * max(train.values())
     tables = []
     for name in dict.fromkeys(figure.set for figure in figures):
         of_set = [figure for figure in figures if figure.set == name]
         tables.append(_tabulate_figures(name, of_set, seeds))
-        if len(set(train.values())) > 1:
+        if has_curve:
             tables.append(_tabulate_curve(name, of_set, train))
         if compared := [test for test in tests if test.set == name]:
             tables.append(_tabulate_tests(name, compared))

@@ -56,11 +56,15 @@ class SweepRun:
 
 @dataclass(frozen=True)
 class RecipeSweep:
-    """The runs of a sweep, in a folder: the seeds of a setting follow each other."""
+    """The runs of a sweep, in a folder: the seeds of a setting follow each other.
+
+    `earlier` are runs of the recipe itself, whose replies and results count too.
+    """
 
     name: str
     path: Path
     runs: tuple[SweepRun, ...]
+    earlier: tuple[RunFolder, ...] = ()
 
     @property
     def seeds(self) -> list[int]:
@@ -109,7 +113,9 @@ def read_sweep(
         )
     runs = list(_combine(name, base, path, settings, list(axes.values())))
     _require_different(base, path, runs)
-    return RecipeSweep(base.recipe.name, path, tuple(runs))
+    places = dict.fromkeys([Path("runs") / base.recipe.name, base.path.parent])
+    earlier = tuple(RunFolder(place) for place in places if is_run_folder(place))
+    return RecipeSweep(base.recipe.name, path, tuple(runs), earlier)
 
 
 def _read_axis(path: Path, key: str, values: Any) -> _Axis:
@@ -227,15 +233,15 @@ def run_sweep(sweep: RecipeSweep) -> list[RunResult]:
     """Run all runs one after another; those that are done are skipped.
 
     A stage whose input is the same in another run is copied from there, and a reply to the same
-    request is taken from there. Runs that wait for batches do not keep the others from sending
-    theirs: all are sent before any is waited for.
+    request is taken from there; runs of the recipe itself count too. Runs that wait for batches do
+    not keep the others from sending theirs: all are sent before any is waited for.
 
     Raises:
         InputError: a run's folder holds another recipe.
         ToolbankError: a run failed; the next sweep goes on from there.
         Interrupted: the user stopped it; the message says what is kept.
     """
-    folders = [run.folder for run in sweep.runs]
+    folders = [*sweep.earlier, *(run.folder for run in sweep.runs)]
     results = [_run(run, folders, send_only=True) for run in sweep.runs]
     for place, run in enumerate(sweep.runs):
         stages = make_stages(run.recipe.recipe, run.folder)

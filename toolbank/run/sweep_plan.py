@@ -42,10 +42,10 @@ def describe_sweep_plan(sweep: RecipeSweep) -> str:
                 calls.setdefault(key, (paragraph, []))[1].append(name)
     lines = [f"{sweep.name}, in {sweep.path}: {count(len(sweep.runs), 'run')}"]
     lines += align(rows, right=(1, 2, 3), indent=2)
-    lines += [
-        f"  In all {count(trainings, 'training')} of about {count(steps, 'step')}. "
-        f"{count(shared, 'further one')}, the same as in another run, will be copied."
-    ]
+    copied = f" {count(shared, 'further one')} will be copied." if shared else ""
+    lines.append(
+        f"  In all {count(trainings, 'training')} of about {count(steps, 'step')}.{copied}"
+    )
     for paragraph, names in calls.values():
         others = f", and once for {len(names) - 1} more" if len(names) > 1 else ""
         lines += ["", f"For {names[0]}{others}:", *paragraph]
