@@ -9,10 +9,11 @@ import pytest
 import yaml
 
 from tests.commands.in_process import do
-from tests.servers.batch import answer_file
+from tests.servers.batch import BatchServer, answer_file
 from tests.servers.chat import ChatServer
 from tests.world import good, write_recipe
 from toolbank.bank.bank import Bank
+from toolbank.llm.engines.batch import hosted
 from toolbank.run.recipe import load_recipe
 from toolbank.run.stages.evaluate import EvaluateStage
 from toolbank.run.sweep import read_sweep
@@ -237,6 +238,24 @@ def test_batches_of_all_runs_go_out_in_one_round_and_none_has_a_request_twice(
     lines = [line for p in files for line in p.read_text().splitlines()]
     ids = [json.loads(line)["custom_id"] for line in lines]
     assert len(ids) == len(set(ids))
+
+
+def test_hosted_batches_of_all_runs_are_submitted_before_any_is_awaited(
+    write, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(hosted, "_FIRST_WAIT", 0.01)
+    open_then = []
+
+    def note(batch):
+        batch.polls = 3
+        others = [b for b in server.batches.values() if b.status != "completed"]
+        open_then.append(len(others) - (batch in others))
+
+    with BatchServer(good, on_create=note) as server:
+        engine = {**BATCH, "base_url": server.url, "options": {"submit": True}}
+        write({"generate.temperature": [0.5, 0.9]}, **engine)
+        do(tmp_path, "sweep", "mine.yaml", TOOLBANK_API_KEY="k")
+    assert open_then[:2] == [0, 1]
 
 
 def test_a_plan_counts_what_runs_share_once(write, tmp_path):
