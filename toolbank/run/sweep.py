@@ -133,8 +133,8 @@ def _name_values(where: str, values: Iterable[Any]) -> dict[str, Any]:
     for value in values:
         if isinstance(value, dict | list):
             raise InputError(
-                f"{where}: {json.dumps(value)[:60]} is a long name. Give each value a name, such "
-                f"as `{{small: {json.dumps(values[0] if isinstance(values, list) else value)[:40]}}}`."
+                f"{where}: {json.dumps(value)[:60]} needs a name for the run's folder. Give each "
+                "value one: `{NAME: VALUE}`."
             )
         text = value if isinstance(value, str) else json.dumps(value)
         if text in named:
