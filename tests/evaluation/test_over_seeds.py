@@ -63,7 +63,7 @@ A, B, C = (RANDOM.random((2, 30)) for _ in range(3))
 
 def test_any_two_retrievers_and_any_two_settings_are_compared_on_the_same_requests():
     runs = [
-        make_run(setting, seed, {"a": A[seed] + shift, "b": B[seed]})
+        make_run(setting, seed, {"a": A[seed] + shift, "b": B[seed] + shift / 4})
         for setting, shift in (("x=1", 0), ("x=2", 0.4))
         for seed in (0, 1)
     ]
@@ -82,6 +82,29 @@ def test_any_two_retrievers_and_any_two_settings_are_compared_on_the_same_reques
         assert vars(found["x=1", "b", "x=1", "a"])[key] == pytest.approx(value)
     assert [t.p_holm for t in tests] == holm([t.p for t in tests])
     assert {(t.n, t.seeds) for t in tests} == {(30, 2)}
+
+
+def test_a_retriever_that_a_setting_does_not_change_is_tested_once():
+    runs = [
+        make_run(f"x={n}", seed, {"a": A[seed], "b": B[seed], "c": column[seed]})
+        for n, column in ((1, C), (2, C + 0.1))
+        for seed in (0, 1)
+    ]
+    tests, _ = compare_pairs(runs, CONFIG, seed=0)
+    # b with a; c with a and b under each setting; c under one setting with the other.
+    assert {t.tests for t in tests} == {6} and len(tests) == 9
+    found = {(t.setting, t.retriever, t.against_setting, t.against): t for t in tests}
+    assert [found["x=2", one, "x=1", one].p_holm for one in "ab"] == [1, 1]
+    counted = [
+        ("x=1", "b", "x=1", "a"),
+        *((x, "c", x, one) for x in ("x=1", "x=2") for one in "ab"),
+        ("x=2", "c", "x=1", "c"),
+    ]
+    assert [found[one].p_holm for one in counted] == holm(
+        [found[one].p for one in counted]
+    )
+    again = found["x=2", "b", "x=2", "a"]
+    assert again.p_holm == found[counted[0]].p_holm
 
 
 def test_requests_are_paired_by_their_text_whatever_split_a_seed_draws():
@@ -148,7 +171,7 @@ def make_figure(setting="s", retriever="r", k=5, metric="recall", **more):
 
 def make_test(retriever, against, **more):
     given = {"difference": -0.1, "low": -0.2, "high": 0.1, "p": 0.0001, "p_holm": 0.2}
-    given |= {"n": 30, "seeds": 3}
+    given |= {"tests": 2, "n": 30, "seeds": 3}
     ends = ("test", "recall", 5, "s", retriever, "s", against)
     return PairedTest(*ends, **{**given, **more})
 

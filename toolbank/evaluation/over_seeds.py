@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -42,8 +42,9 @@ class SeedFigure:
 class PairedTest:
     """The recall at k of a retriever under a setting minus that of another, on the same requests.
 
-    One of setting and retriever is the same for both. `p_holm` is `p` corrected for all tests on
-    the set (`holm`); the other fields are those of `SeedDifference`.
+    One of setting and retriever is the same for both. `p_holm` is `p` corrected for the `tests` on
+    the set (`holm`): pairs with the same differences count once, and a pair without any difference
+    does not count. The other fields are those of `SeedDifference`.
     """
 
     set: str
@@ -58,6 +59,7 @@ class PairedTest:
     high: float | None
     p: float | None
     p_holm: float | None
+    tests: int
     n: int
     seeds: int
 
@@ -190,18 +192,34 @@ def compare_pairs(
         if usable:
             columns = np.stack(list(usable.values()), axis=2)
             compared = compare_columns(columns, seed=seed)
-            tests += _correct(name, k, list(usable), compared)
+            tests += _correct(name, k, usable, compared)
     return tests, notes
 
 
 def _correct(
     name: str,
     k: int | None,
-    pairs: Sequence[tuple[_Method, _Method]],
+    pairs: Mapping[tuple[_Method, _Method], NDArray[np.float64]],
     compared: Sequence[SeedDifference],
 ) -> list[PairedTest]:
-    corrected = holm([one.p for one in compared])
+    """Make the tests; a retriever that a setting does not change is one method, not several."""
+    keys = [values.tobytes() for values in pairs.values()]
+    found = {
+        key: one.p
+        for key, one, values in zip(keys, compared, pairs.values(), strict=True)
+        if np.nan_to_num(values).any()
+    }
+    corrected = dict(zip(found, holm(list(found.values())), strict=True))
     return [
-        PairedTest(name, "recall", k, *a, *b, p_holm=p_holm, **vars(one))
-        for (a, b), one, p_holm in zip(pairs, compared, corrected, strict=True)
+        PairedTest(
+            name,
+            "recall",
+            k,
+            *a,
+            *b,
+            p_holm=corrected.get(key, one.p),
+            tests=len(found),
+            **vars(one),
+        )
+        for (a, b), one, key in zip(pairs, compared, keys, strict=True)
     ]

@@ -236,8 +236,8 @@ def _tabulate_tests(name: str, tests: Sequence[PairedTest]) -> SeedTable:
         f"{name}: R@{tests[0].k} of a retriever minus that of another under the same setting, or "
         f"of its own under another setting, in points; {_describe_n(tests)} requests, paired. "
         f"Interval (95 %) and two-sided p over {_describe_draws(tests[0].seeds)}, by a bootstrap "
-        f"of {RESAMPLES:,}. Holm: p corrected for {count(len(tests), 'test')}; they differ if it "
-        "is at most 0.05."
+        f"of {RESAMPLES:,}. Holm: p corrected for {count(tests[0].tests, 'test')} (the same "
+        "differences count once); they differ if it is at most 0.05."
     )
     headers = ("setting", "retriever", "against", "points", "95 %", "p", "Holm")
     return _drop_setting(SeedTable(f"{name}-tests", note, headers, tuple(rows), 3))
