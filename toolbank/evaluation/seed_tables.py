@@ -146,6 +146,12 @@ def _format(mean: float, sd: float | None) -> str:
     return f"{100 * mean:.1f}" + ("" if sd is None else f" ± {100 * sd:.1f}")
 
 
+def _format_interval(low: float | None, high: float | None, sign: str) -> str:
+    if low is None or high is None:
+        return ""
+    return f"{100 * low:{sign}.1f} to {100 * high:{sign}.1f}"
+
+
 def _tabulate_figures(
     name: str, figures: Sequence[SeedFigure], seeds: Sequence[int]
 ) -> SeedTable:
@@ -161,12 +167,8 @@ def _tabulate_figures(
     for setting, retriever in dict.fromkeys((f.setting, f.retriever) for f in figures):
         cells = [found[setting, retriever, *column] for column in columns]
         main = cells[0]
-        interval = (
-            ""
-            if main.low is None or main.high is None
-            else f"{100 * main.low:.1f} to {100 * main.high:.1f}"
-        )
         shown = [_format(cell.mean, cell.sd) for cell in cells]
+        interval = _format_interval(main.low, main.high, "")
         rows.append((setting, retriever, shown[0], interval, *shown[1:]))
     first, *others = columns.values()
     listed = ", ".join(map(str, seeds))
@@ -214,11 +216,6 @@ def _tabulate_curve(
 def _tabulate_tests(name: str, tests: Sequence[PairedTest]) -> SeedTable:
     rows = []
     for test in tests:
-        interval = (
-            ""
-            if test.low is None or test.high is None
-            else f"{100 * test.low:+.1f} to {100 * test.high:+.1f}"
-        )
         is_same = test.setting == test.against_setting
         against = test.against if is_same else test.against_setting
         rows.append(
@@ -227,7 +224,7 @@ def _tabulate_tests(name: str, tests: Sequence[PairedTest]) -> SeedTable:
                 test.retriever,
                 against,
                 f"{100 * test.difference:+.1f}",
-                interval,
+                _format_interval(test.low, test.high, "+"),
                 _format_p(test.p),
                 _format_p(test.p_holm),
             )
