@@ -88,6 +88,10 @@ _COMMANDS = {
         "Run all stages of a recipe that are not done yet.",
         "run quickstart --out runs/rules --set generate.engine=rules --set generate.queries=3000",
     ),
+    "sweep": (
+        "Run a recipe with several values and seeds, and compare the runs in one table.",
+        "sweep quickstart --over seed=0,1,2 --over split.train_share=0.25,1",
+    ),
     "generate": (
         "Collect the tools and generate queries for them, then stop.",
         "generate quickstart --out runs/new --set generate.engine=openai --set generate.base_url=http://127.0.0.1:8000/v1 --set generate.model=llama-3.3-70b",

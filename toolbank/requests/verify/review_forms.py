@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -18,6 +17,7 @@ from toolbank.system.files import (
     write_json,
     write_text,
 )
+from toolbank.system.text import quote_formula, unquote_formula
 
 SheetForm = Literal["csv", "argilla", "label-studio"]
 
@@ -140,18 +140,6 @@ def _other_form(place: object) -> InputError:
     )
 
 
-# A spreadsheet takes these cells for formulas; the quote before them makes them text.
-_FORMULA = re.compile(r"'*[=+\-@\t\r]")
-
-
-def _quote(cell: str) -> str:
-    return f"'{cell}" if _FORMULA.match(cell) else cell
-
-
-def _unquote(cell: str) -> str:
-    return cell[1:] if cell[:1] == "'" and _FORMULA.match(cell) else cell
-
-
 def _write_csv(path: Path, rows: Sequence[SheetRow]) -> None:
     now = _NOW if any(row.grade_now for row in rows) else ()
     names = (*_SUBJECT, *now, *_ANSWERS, "annotator")
@@ -163,7 +151,9 @@ def _write_csv(path: Path, rows: Sequence[SheetRow]) -> None:
         table = csv.DictWriter(file, names, restval="", extrasaction="ignore")
         table.writeheader()
         for row in rows:
-            table.writerow({key: _quote(cell) for key, cell in row._asdict().items()})
+            table.writerow(
+                {key: quote_formula(cell) for key, cell in row._asdict().items()}
+            )
 
 
 def _read_csv(path: Path) -> Iterator[SheetAnswer]:
@@ -175,7 +165,7 @@ def _read_csv(path: Path) -> Iterator[SheetAnswer]:
                 f"{place}: no column {missing[0]!r}. Export the sheet again with `toolbank review "
                 "export`, and keep its columns."
             )
-        cells = {key: _unquote(cell) for key, cell in row.items()}
+        cells = {key: unquote_formula(cell) for key, cell in row.items()}
         answers = _clean(cells[key] for key in _ANSWERS)
         person = cells.get("annotator", "").strip() or path.stem
         yield SheetAnswer(

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toolbank.bank.files import write_attempts, write_queries
-from toolbank.bank.split import format_splits, make_units, split_queries
+from toolbank.bank.split import format_splits, make_units, split_queries, thin_train
 from toolbank.config.base import shape
 from toolbank.encoders.location import encoder_identity
 from toolbank.requests.write.bank_builder import count_by_prompt
@@ -33,6 +33,7 @@ from toolbank.run.catalogue import depends_on_catalogue, find_sets, read_catalog
 from toolbank.run.forecast import Forecast, History, format_paragraph
 from toolbank.run.stage import (
     depends_on_copies,
+    describe_left_out,
     drop_copies,
     hash_file,
     write_bank_info,
@@ -93,9 +94,10 @@ class GenerateStage(WritingStage):
             "files": [hash_file(path) for path in self._own_files],
             "domain": self.recipe.domain_name,
             "prompts": prompt_hash(self.recipe.domain_name, config),
-            "split": shape(self.recipe.split),
+            "split": self.recipe.split.shape(),
             **depends_on_copies(self.recipe),
             "seed": self.recipe.seed,
+            **self.recipe.other_bank_seed,
             **self.recipe.other_language,
             "toolbank": __version__,
         }
@@ -117,7 +119,7 @@ class GenerateStage(WritingStage):
                 tools,
                 self.config,
                 domain=recipe.domain_name,
-                seed=recipe.seed,
+                seed=recipe.calls_seed,
                 journal=journal,
                 earlier=catalogue.earlier,
             )
@@ -132,7 +134,7 @@ class GenerateStage(WritingStage):
     ) -> WriteStep:
         """The attempts over these tools."""
         recipe, tools = self.recipe, catalogue.tools
-        domain, seed = recipe.domain_name, recipe.seed
+        domain, seed = recipe.domain_name, recipe.calls_seed
         return WriteStep(tools, self.config, domain, seed, catalogue.earlier, engine)
 
     def title(self, outlook: Outlook, by: str) -> str:
@@ -224,13 +226,16 @@ class GenerateStage(WritingStage):
             gone,
             make_units(recipe.split.by, catalogue.tools),
         )
-        copies = 0
+        copies = thinned = 0
         if recipe.profile.copies.drop:
             kept, copies = drop_copies(recipe, list(split()))
             split = partial(iter, kept)
+        if recipe.split.train_share < 1:
+            kept, thinned = thin_train(list(split()), recipe.split, recipe.seed)
+            split = partial(iter, kept)
         splits = Counter(query.split for query in split())
         removed = _count_removed(value.queries, gone)
-        splits[None] -= removed.get("queries_left_out", 0) + copies
+        splits[None] -= removed.get("queries_left_out", 0) + copies + thinned
         if not splits["train"]:
             raise InputError(
                 f"split: of {count(len(value.queries), 'query', 'queries')} none is left to train "
@@ -255,7 +260,7 @@ class GenerateStage(WritingStage):
                 "calls": calls,
                 "ordered": True,
                 **({"removed": removed} if removed else {}),
-                **({"copies": {"queries_left_out": copies}} if copies else {}),
+                **describe_left_out(copies=copies, train_share=thinned),
             },
             splits=splits,
             withheld=withheld,

@@ -43,14 +43,14 @@ class JudgeStage(AskingStage):
             if against == "draft"
             else [hash_file(path) for path in self._others],
             "prompt": self.assets()[0].sha256,
-            "seed": self.recipe.seed,
+            "seed": self.recipe.calls_seed,
             "toolbank": __version__,
         }
 
     def ask(self, journal: Journal) -> StepResult[dict[str, Any]]:
         """Have the pairs judged."""
         bank = Bank.load(self.folder.bank)
-        against, seed = self.config.against, self.recipe.seed
+        against, seed = self.config.against, self.recipe.calls_seed
         matches: dict[str, str] = {}
         if isinstance(against, Path):
             found = pair_attempts(self.folder.path, against)

@@ -80,7 +80,7 @@ class VerifyStage(AskingStage):
             **({"labels": hash_file(given)} if given.is_file() else {}),
             "domain": self.recipe.domain_name,
             "prompts": [asset.sha256 for asset in self.assets()],
-            "seed": self.recipe.seed,
+            "seed": self.recipe.calls_seed,
             "toolbank": __version__,
         }
 
@@ -96,7 +96,7 @@ class VerifyStage(AskingStage):
             folder=folder.verify,
             tools_id=sha256_file(folder.bank / "tools.parquet"),
             domain=self.recipe.domain_name,
-            seed=self.recipe.seed,
+            seed=self.recipe.calls_seed,
             journal=journal,
             earlier=read_verified(folder),
             retrievers=self.recipe.retrievers,
@@ -144,7 +144,7 @@ class VerifyStage(AskingStage):
         if (queries := self._most_graded(outlook)) is None:
             return None
         recipe, tools = self.recipe, outlook.given.tools
-        domain, seed = recipe.domain_name, recipe.seed
+        domain, seed = recipe.domain_name, recipe.calls_seed
         return sample_grades(tools, self.config, domain, seed, queries)
 
     def count_calls(
