@@ -22,7 +22,7 @@ LAYERS = (
     ("encoders",),
     ("retrievers",),
     ("requests",),
-    ("evaluation",),
+    ("evaluation", "lint"),
     ("report",),
     ("run",),
     ("publish", "search", "testing"),

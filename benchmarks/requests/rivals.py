@@ -183,7 +183,7 @@ def pool(
     answers: dict[str, list],
 ) -> None:
     """Print the recall of pools with a budget for each round."""
-    bank, further = directions.bank, FurtherTools(directions)
+    bank, further = directions.bank, FurtherTools(directions.bank, lambda: directions)
     prompts = VerifyPrompts(bank, "this API", 0)
     first, second = budget
     shown = pool_requests(directions, queries, first)

@@ -17,6 +17,7 @@ from toolbank.bank.split import (
     make_units,
     split_dataset,
     split_queries,
+    thin_train,
 )
 
 
@@ -54,6 +55,21 @@ def test_every_query_gets_one_split_and_the_shares_hold(n, seed):
     assert names.count("train") == n - round(0.2 * n) - round(0.1 * n)
     assert split == list(split_queries(queries, config, seed))
     assert names == assign_splits(n, config, seed)
+
+
+@given(st.integers(1, 80), st.floats(0.01, 1), st.floats(0.01, 1), st.integers())
+def test_a_share_of_train_is_of_that_size_and_part_of_every_larger_one(n, a, b, seed):
+    queries = in_turn(*["train"] * n, *["test"] * 5, None)
+    kept = {}
+    for share in sorted((a, b)):
+        config = SplitConfig(train_share=share)
+        thinned, left = thin_train(queries, config, seed)
+        train = {query.id for query in thinned if query.split == "train"}
+        assert len(train) == max(1, round(share * n)) == n - left
+        assert [q.id for q in thinned] == [q.id for q in queries]
+        assert thinned[n:] == queries[n:]
+        kept[share] = train
+    assert kept[min(a, b)] <= kept[max(a, b)]
 
 
 @given(st.integers(0, 60), st.integers(0, 60), st.integers())

@@ -3,6 +3,8 @@
 import json
 import re
 
+import pytest
+
 from tests.commands.in_process import do, toolbank
 from tests.commands.refusals import bad
 from tests.sources.sphinx_server import SiteServer
@@ -77,6 +79,15 @@ def test_what_init_only_hints_at_may_be_switched_on(tmp_path):
     assert "Asks: 4 for each of" in told
     assert told.count("  cost  ") == 2  # of requests, and of asks
     assert "cost     unknown" not in told
+
+
+@pytest.mark.parametrize("model", [(), ("--model", "m")])
+def test_init_has_a_quarter_of_the_requests_need_one_tool(tmp_path, model):
+    toolbank("init", "mine", "--package", "json", *model, cwd=tmp_path)
+    generate = load_recipe(str(tmp_path / "mine.yaml")).recipe.generate
+    shares = generate.tools_per_query
+    assert shares[1] >= sum(shares.values()) / 4
+    assert generate.distinct_sets
 
 
 def test_init_refuses_what_a_recipe_can_not_hold(recipe):

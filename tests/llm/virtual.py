@@ -95,6 +95,9 @@ class Memory:
     def get(self, key):
         return self.replies.get(key)
 
+    async def borrow(self, key):
+        """No run is beside this one."""
+
     async def put(self, key, identity, request, reply):
         self.replies[key] = reply
 

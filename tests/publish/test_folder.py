@@ -167,16 +167,6 @@ def test_a_tuned_encoder_is_loaded_by_sentence_transformers(tmp_path):
     assert encoder.encode(["Total of my order"]).shape == (1, 32)
 
 
-@pytest.mark.slow
-def test_it_is_loaded_by_beir(published):
-    reason = "needs beir, which brings many packages: pip install beir"
-    loader = pytest.importorskip("beir.datasets.data_loader", reason=reason)
-    corpus, queries, qrels = loader.GenericDataLoader(str(published)).load(split="test")
-    assert len(corpus) == 3
-    assert queries["q%201"] == QUERIES[0].query
-    assert qrels["2"] == {"shop.find%20order": 2, "shop.merge": 1}
-
-
 def test_it_is_a_bank_again(published):
     config = find_format(published)
     assert config == PublishedConfig(type="published", path=published)
@@ -309,11 +299,16 @@ def test_what_cannot_be_published_is_refused(run, tmp_path, wanted, place, remed
     assert place in str(told.value) and remedy in str(told.value)
 
 
-def test_what_is_of_an_earlier_bank_is_left_out_and_named(tmp_path):
+def test_what_is_of_an_earlier_bank_is_refused_or_skipped_and_named(tmp_path):
     run = make_run(tmp_path / "run")
+    publish(run, tmp_path / "out")
+    before = files_under(tmp_path / "out")
     model = run.models / "bm25" / "config.json"
     run.stamp("retrievers/bm25", "of an earlier bank", [model], complete=True)
-    made, card = publish(run, tmp_path / "out")
+    done = do(tmp_path, "publish", "run", "--to", "out", code=2)
+    assert "retrievers/bm25" in done.stderr and "toolbank run run" in done.stderr
+    assert files_under(tmp_path / "out") == before
+    made, card = publish(run, tmp_path / "out", skip_stale=True)
     assert made.retriever is None
     assert set(made.story.stale) == {"retrievers/bm25"}
     assert not (tmp_path / "out/models").exists()
@@ -344,7 +339,9 @@ def test_verified_labels_of_this_bank_are_published_complete_or_not(tmp_path):
 
 
 def test_the_card_tells_what_was_measured(tmp_path):
-    run = make_run(tmp_path / "run")
+    folder = {"type": "python", "folder": str(tmp_path / "mine")}
+    sources = [{"type": "python", "package": "statistics"}, folder]
+    run = make_run(tmp_path / "run", sources=sources)
     write_json(run.quality, measure_quality(BANK, 0).as_json())
     for path in (run.metrics, run.labels, run.calibration, run.copies):
         write_json(path, [])
@@ -352,9 +349,11 @@ def test_the_card_tells_what_was_measured(tmp_path):
     write_json(run.judge, {})
     run.hits.mkdir()
     run.stamp("report", key_of(run, "report"), [run.quality], complete=True)
-    _, card = publish(run, tmp_path / "out")
+    _, card = publish(run, tmp_path / "out", skip_stale=True)
     assert re.search(r"distinct sets of tools \| [\d.]+ %", card)
-    assert "Nothing of it was measured" not in card
+    assert "Nothing was measured" not in card
+    for stated in ("of Python 3", "python:mine: not given by the source"):
+        assert card.count(stated) == 2, "in the datasheet and under Licence"
 
 
 def test_what_a_run_was_read_from_is_never_written_over(run, tmp_path):

@@ -56,7 +56,7 @@ def made(tmp_path_factory):
 @pytest.fixture(scope="module")
 def published(made, tmp_path_factory):
     folder = tmp_path_factory.mktemp("elsewhere")
-    to = ("--to", folder / "bank", "--with-replies", "--author", "Ann {Author}")
+    to = ("--to", folder / "bank", "--with-replies", "--author", "Ann_1 {& Author}")
     assert "repl" in do(made, "publish", "runs/mine", *to).stdout
     return folder / "bank"
 
@@ -99,7 +99,7 @@ def test_the_replies_are_rows_that_datasets_loads(published, tmp_path):
 def test_the_card_says_what_was_tried(made, published, tmp_path):
     card = (published / "README.md").read_text()
     assert "same bytes (asks.parquet, attempts.parquet, bank.json, labels" in card
-    assert "author = {Ann Author}" in card
+    assert r"author = {Ann\_1 \& Author}" in card
     do(made, "publish", "runs/mine", "--to", tmp_path / "plain")
     assert not [*(tmp_path / "plain").rglob("replies-*")]
     for kind in ("*.j2", "examples/*.jsonl", "schemas/*.json"):

@@ -123,6 +123,7 @@ WRONG = {
     "wrong base": ("import os\n\nclass Shortest:\n    pass\n", 3),
     "no methods": (SHORTEST.partition("    def fit")[0], None),
     "raises": ("import os\n\ndef f():\n    raise OSError('no')\n\n\nf()\n", 4),
+    "reads": ("import json\n\nx = 1\njson.loads('{')\n", 4),
     "exits": ("import sys\nsys.exit(0)\n", 2),
     "no Python": ("x = 1\ny = (\n", 2),
 }
@@ -137,6 +138,17 @@ def test_a_wrong_file_is_told_by_file_line_and_class(source, line, granted):
     assert "Correct the file" in told and "Traceback" not in told
     # Before anything is paid for.
     assert not (granted / "runs/mine").exists()
+
+
+def test_annotations_may_be_for_type_checkers_alone(granted):
+    typed = (
+        "from __future__ import annotations\nfrom typing import TYPE_CHECKING\n"
+        "if TYPE_CHECKING:\n    from nowhere import Scores\n"
+    )
+    content = typed + SHORTEST.replace("scores: np.ndarray", "scores: Scores")
+    assert "scores: Scores" in content
+    (granted / "shortest.py").write_text(content)
+    assert "Shortest" in do(granted, "run", "mine.yaml").stdout
 
 
 @pytest.mark.parametrize(

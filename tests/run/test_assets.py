@@ -138,6 +138,12 @@ def test_other_prompts_stop_a_run_until_replace(project, server, name, stage, st
     old = made / "replaced" / "1"
     assert "Read with care." in (old / "prompts" / name).read_text()
     assert "Be quick about it." in (made / "prompts" / name).read_text()
+    by_prompt = json.loads((made / "bank" / "bank.json").read_text())["prompts"]
+    assert len(by_prompt) == (1 if stage == "judge" else 2)
+    shown = toolbank("show", str(made), cwd=project).stdout
+    for prompt, counts in by_prompt.items():
+        [line] = [one for one in shown.splitlines() if one.startswith(prompt[:12])]
+        assert [int(text) for text in line.split()[1:]] == [*counts.values()]
     bought = len(server.calls)
     run(project, "mine.yaml")
     assert len(server.calls) == bought
@@ -317,7 +323,7 @@ def test_prompts_are_published_though_their_stage_is_to_be_run_again(project, ch
     if changed:
         (made / "recipe.yaml").write_text(text.replace(changed, f"{changed[:-1]}3"))
         assert "to do" in do(project, "plan", "runs/mine").stdout
-    do(project, "publish", "runs/mine", "--to", "public")
+    do(project, "publish", "--skip-stale", "runs/mine", "--to", "public")
     for name in ("write.j2", "asks.j2", "verify.j2", "schemas/judge.json"):
         kept = (made / "prompts" / name).read_bytes()
         assert (project / "public/prompts" / name).read_bytes() == kept

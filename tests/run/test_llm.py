@@ -247,3 +247,16 @@ def test_a_recipe_writes_into_no_file_of_its_run(make, server, tmp_path, name):
     with pytest.raises(InputError, match="the run itself writes"):
         run(make(server.url, replies=name), tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def test_runs_of_a_sweep_have_a_request_ranked_once(make, server, tmp_path):
+    path = make(server.url)
+    do(tmp_path, "sweep", path, "--over", "evaluate.resamples=200,300")
+    asked = [str(call.body) for call in server.calls]
+    assert len(asked) == len(set(asked)) > 0
+    runs = sorted((tmp_path / "runs").glob("*-sweep/resamples-*/replies.sqlite"))
+    sizes = []
+    for journal in runs:
+        with Journal(journal, read_only=True) as replies:
+            sizes.append(len(replies))
+    assert sizes == [len(asked)] * 2

@@ -63,14 +63,15 @@ def test_classes_are_columns_and_axes_of_the_evaluation(recipe, tmp_path):
     for axis in ("wording", "difficulty"):
         parts = [n for name, n in sizes.items() if name.startswith(f"test-{axis}-")]
         assert sum(parts) == 4
-    table = evaluate_run(tmp_path / "out", (), None, everything=True)
+    page = " ".join((tmp_path / "out/report.html").read_text().split())
+    assert '<th scope="row">evaluated</th><td>4</td><td>0</td><td>0</td>' in page
+    table = evaluate_run(tmp_path / "out", (), None, everything=True).text
     assert "by difficulty" in table and "easy (n = 4)" in table
     # A bank of an earlier version has none, and is still evaluated.
     (tmp_path / "out/bank/profile.parquet").unlink()
     assert load_bank(tmp_path / "out").queries["fits"].null_count() == 26
-    assert "by difficulty" not in evaluate_run(
-        tmp_path / "out", (), None, everything=True
-    )
+    table = evaluate_run(tmp_path / "out", (), None, everything=True).text
+    assert "by difficulty" not in table
 
 
 def test_copies_are_counted_and_dropped_from_train_alone(recipe, tmp_path):

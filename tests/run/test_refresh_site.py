@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+from tests.commands.in_process import do
 from tests.sources.sphinx_server import (
     PAGE,
     SiteServer,
@@ -28,6 +29,15 @@ def server(tmp_path):
 def renew(path):
     later = time.time() + 60
     os.utime(path, (later, later))
+
+
+def test_a_folder_whose_cache_a_plan_has_filled_is_planned_and_run(tmp_path, server):
+    source = f"sources: [{{type: sphinx, base_url: '{server.url}'}}]"
+    recipe = tmp_path / "mine.yaml"
+    recipe.write_text(f"name: mine\n{source}\ngenerate: {{engine: rules}}\n")
+    for command in (("plan",), ("plan",), ("run", "--until", "sources")):
+        do(tmp_path, command[0], "mine.yaml", *command[1:])
+    assert len(server.asked) == len(set(server.asked))
 
 
 def test_pages_are_asked_for_again_though_they_were_read_a_moment_ago(tmp_path, server):

@@ -25,11 +25,12 @@ ROUNDS = [{"write", "ask"}, {"polish"}, {"judge", "verify"}]
 def recipe(tmp_path):
     """A recipe all of whose calls go to one engine."""
 
-    def make(**engine):
+    def make(parts=None, **engine):
         path = Path(write_recipe(tmp_path, queries=6, **engine))
         content = yaml.safe_load(path.read_text())
-        parts = {"asks": {}, "judge": {"pairs": 2}, "verify": {"candidates": 3}}
-        content |= {key: {**engine, **more} for key, more in parts.items()}
+        own = {"asks": {}, "judge": {"pairs": 2}, "verify": {"candidates": 3}}
+        own |= parts or {}
+        content |= {key: {**engine, **more} for key, more in own.items()}
         path.write_text(yaml.safe_dump(content))
         return load_recipe(str(path))
 
@@ -51,6 +52,7 @@ def test_independent_stages_share_the_rounds_that_plan_names(recipe, tmp_path):
     file, out = recipe(**BATCH), tmp_path / "out"
     plan = " ".join(describe_plan(file, out).split())
     assert "1. write, ask; 2. polish; 3. judge, verify" in plan
+    assert "12 if every attempt is accepted, at most 24" in plan
     rounds = []
     while (made := run_recipe(file, out, until="verify")).waiting:
         requests = (out / "batch").glob("round-???-*-???.jsonl")
@@ -67,8 +69,9 @@ def test_independent_stages_share_the_rounds_that_plan_names(recipe, tmp_path):
     assert texts(out) == texts(tmp_path / "other")
 
 
+@pytest.mark.parametrize("graders", [[], [{"model": "one"}, {"model": "two"}]])
 def test_hosted_batches_of_independent_stages_run_at_the_same_time(
-    recipe, tmp_path, monkeypatch
+    recipe, tmp_path, monkeypatch, graders
 ):
     monkeypatch.setattr(hosted, "_FIRST_WAIT", 0.01)
     open_then = {}
@@ -79,7 +82,9 @@ def test_hosted_batches_of_independent_stages_run_at_the_same_time(
         open_then[batch.id] = [b.metadata for b in others if b.id != batch.id]
 
     with BatchServer(good, on_create=note) as server:
-        file = recipe(**{**BATCH, "base_url": server.url}, options={"submit": True})
+        engine = {**BATCH, "base_url": server.url, "options": {"submit": True}}
+        verify = {**engine, "candidates": 3, "second_call": 0, "graders": graders}
+        file = recipe(parts={"verify": verify}, **engine)
         made = run_recipe(file, tmp_path / "out", until="verify")
         assert not made.waiting
         shared = [
@@ -87,7 +92,7 @@ def test_hosted_batches_of_independent_stages_run_at_the_same_time(
             for key, others in open_then.items()
             if others
         ]
-    assert shared == [ROUNDS[0], ROUNDS[2]]
+    assert shared == [ROUNDS[0], *[ROUNDS[2]] * max(1, len(graders))]
 
 
 def test_a_batch_that_is_not_awaited_is_fetched_later(recipe, tmp_path):

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Any, Literal, Self
 
 from pydantic import ConfigDict, Field
 
@@ -28,10 +28,6 @@ from toolbank.bank.records import Ask, Query, Record, Split, Tool
 from toolbank.config.explain import read_checked
 from toolbank.system.files import write_json
 from toolbank.system.numbers import count
-
-if TYPE_CHECKING:
-    pass
-
 
 PROFILE = "profile.parquet"
 """The file of profiles in a bank's folder."""

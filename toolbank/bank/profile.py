@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Literal, get_args
 
 from toolbank.bank.records import Record
@@ -25,7 +25,7 @@ class QueryProfile(Record):
 
     `key` is a hash of the request and its labels; a row with another key is out of date. `labels`
     says whose labels count. `n_fits` is the number of tools that are needed or an alternative.
-    `overlap` and `named` are those of `toolbank.requests.profile.wording`. Ranks are those of the
+    `overlap` and `named` are those of `requests.profile.classes.measure_wording`. Ranks are those of the
     needed tools, in their order, from 1; 0 beyond the ranks that were searched. Without an encoder
     there are no `encoder_ranks`. `wording` is None if the bank has none of the needed tools.
     """
@@ -47,8 +47,14 @@ class QueryProfile(Record):
         return {axis: getattr(self, axis) for axis in AXES}
 
 
-def describe_classes(axis: str, profiles: Sequence[QueryProfile]) -> str:
-    """Describe the classes of an axis, such as "wording: tool-words 15 %, outcome 40 %"."""
-    numbers = Counter(getattr(one, axis) for one in profiles)
-    parts = (f"{one} {100 * numbers[one] / len(profiles):.0f} %" for one in AXES[axis])
-    return f"{axis}: {', '.join(parts)}"
+def describe_classes(classes: Iterable[tuple[str, str | None]]) -> list[str]:
+    """Describe how many requests are of each class, such as "wording: tool-words (15 %), ...".
+
+    `classes` are the axis and the class of each request; None is not counted.
+    """
+    counts = Counter(classes)
+    return [
+        f"{axis}: {', '.join(f'{one} ({100 * counts[axis, one] / n:.0f} %)' for one in names)}"
+        for axis, names in AXES.items()
+        if (n := sum(counts[axis, one] for one in names))
+    ]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from random import Random
-from typing import Literal, Self, get_args
+from typing import Any, Literal, Self, get_args
 
 from pydantic import Field, model_validator
 
@@ -178,6 +178,19 @@ class SplitConfig(Config):
         lt=1,
         description="share of tools withheld from train and validation",
     )
+    train_share: float = Field(
+        default=1,
+        gt=0,
+        le=1,
+        description="share of the train queries to train on, as for a learning curve; a larger "
+        "share contains a smaller one",
+    )
+
+    def shape(self) -> dict[str, Any]:
+        """Return the settings that shape the splits; `train_share` only if it leaves some out."""
+        # Results of versions without `train_share` stay current.
+        skipped = {"train_share"} if self.train_share == 1 else set()
+        return self.model_dump(mode="json", exclude=skipped)
 
     @model_validator(mode="after")
     def _holds_back_once(self) -> Self:
@@ -247,6 +260,27 @@ def sample_queries(queries: Sequence[Query], n: int, seed: int) -> list[Query]:
     ]
     chosen = {name for _, _, name in sorted(places)[:n]}
     return [query for query in queries if query.id in chosen]
+
+
+def thin_train(
+    queries: Sequence[Query], config: SplitConfig, seed: int
+) -> tuple[list[Query], int]:
+    """Keep `train_share` of the train queries; returns all queries, and how many left train.
+
+    Those that leave are in no split. The kept ones have the strata of `sample_queries`.
+    """
+    train = [query for query in queries if query.split == "train"]
+    size = max(1, round(config.train_share * len(train)))
+    if size >= len(train):
+        return list(queries), 0
+    kept = {query.id for query in sample_queries(train, size, seed)}
+    thinned = [
+        query.model_copy(update={"split": None})
+        if query.split == "train" and query.id not in kept
+        else query
+        for query in queries
+    ]
+    return thinned, len(train) - size
 
 
 def split_dataset(

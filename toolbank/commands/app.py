@@ -76,6 +76,10 @@ _COMMANDS = {
         "List the tools of an API and what is missing in them, without calling a model.",
         "tools openapi.json; or toolbank tools weather.yaml --json",
     ),
+    "lint": (
+        "Check the tools of an API for faults that mislead models, without calling one.",
+        "lint openapi.json; or toolbank lint weather.yaml --fail-on warning --sarif lint.sarif",
+    ),
     "crawl": (
         "Crawl the tools of a Sphinx site, or compare two crawls.",
         "crawl numpy; or toolbank crawl --sphinx https://docs.python.org/3/; or toolbank crawl --diff crawls/old crawls/new",
@@ -83,6 +87,10 @@ _COMMANDS = {
     "run": (
         "Run all stages of a recipe that are not done yet.",
         "run quickstart --out runs/rules --set generate.engine=rules --set generate.queries=3000",
+    ),
+    "sweep": (
+        "Run a recipe with several values and seeds, and compare the runs in one table.",
+        "sweep quickstart --over seed=0,1,2 --over split.train_share=0.25,1",
     ),
     "generate": (
         "Collect the tools and generate queries for them, then stop.",
@@ -123,7 +131,7 @@ _COMMANDS = {
     ),
     "report": ("Write the HTML report of a run.", "report runs/quickstart"),
     "compare": (
-        "Compare banks: coverage, variety, wording, labels.",
+        "Compare banks: which is better, by how much, and how sure.",
         "compare runs/quickstart runs/rules requests.jsonl",
     ),
     "planner": (
@@ -212,7 +220,7 @@ def load_command(name: str) -> Any:
     app = typer.Typer(add_completion=False, rich_markup_mode=None)
     app.command(
         name,
-        cls=ApiCommand if name in ("init", "tools") else HelpedCommand,
+        cls=ApiCommand if name in ("init", "lint", "tools") else HelpedCommand,
         epilog=f"Example: toolbank {_COMMANDS[name][1]}",
     )(found)
     return typer.main.get_command(app)

@@ -143,8 +143,10 @@ sources:{source}
 generate:
 {generate}
   queries: 1000
-  # How many tools a request needs, where "at most 5" is not what your users ask for:
-  # tools_per_query: {{1: .25, 2: .35, 3: .25, 4: .15}}
+  # The shares of requests that need one tool, two tools and so on.
+  tools_per_query: {{{shares}}}
+  # Sample so that hardly two requests need the same tools.
+  distinct_sets: true
 {hints}
 # Requests for each tool by itself, by the same engine: one call a tool.
 asks: {{}}
@@ -185,11 +187,9 @@ _ADAPTED = """
 # Whoever measures on an API that the adapter has seen would be misled.
 _SEEN = ("numpy", "pandas", "boto")
 
+_SHARES = "1: .25, 2: .35, 3: .25, 4: .15"
 # Without a model nobody sees what else could go together; one tool always serves a request.
-_RULES = """\
-  # A request needs one tool, or several that belong together by what the reference says.
-  min_tools: 1
-"""
+_RULES_SHARES = "1: .3, 2: .45, 3: .25"
 
 _HINTS = """\
   # Dollars a million tokens of your model, for `toolbank plan`, budgets and the report:
@@ -261,7 +261,8 @@ def _make(
         source="\n" + _indented([source], 2) if source else choices,
         generate=_indented(generate, 2),
         encoder="" if any(api in places for api in _SEEN) else _ADAPTED,
-        hints=_HINTS if base_url or model else _RULES,
+        shares=_SHARES if base_url or model else _RULES_SHARES,
+        hints=_HINTS if base_url or model else "",
     )
 
 

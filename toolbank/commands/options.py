@@ -17,6 +17,13 @@ RecipeArgument = Annotated[
         help="The name of a recipe that `toolbank recipes` lists, a YAML file, or a run folder.",
     ),
 ]
+ApiArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="RECIPE|RUN|API",
+        help="A recipe, a run folder, or an API without a recipe.",
+    ),
+]
 RunArgument = Annotated[
     Path,
     typer.Argument(metavar="RUN", help="A run folder, such as runs/quickstart."),

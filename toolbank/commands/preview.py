@@ -171,7 +171,7 @@ def preview_attempts(
             yield from preview_prompts(stage, tools, count)
         return
     with TemporaryDirectory() as name, Journal(Path(name, "journal.sqlite")) as journal:
-        context = EngineContext(tools, recipe.seed, journal.path.parent)
+        context = EngineContext(tools, recipe.calls_seed, journal.path.parent)
         for stage in stages:
             pool = Pool(find_engine(stage.config), stage.config, journal, context)
             step = stage.make_step(Catalogue(tools), pool.engine)

@@ -54,6 +54,13 @@ def publish(
         list[str] | None,
         typer.Option(metavar="NAME", help="An author for the citation; repeatable."),
     ] = None,
+    skip_stale: Annotated[
+        bool,
+        typer.Option(
+            "--skip-stale",
+            help="Publish without results that are of an earlier state of the run.",
+        ),
+    ] = False,
     public: Annotated[
         bool, typer.Option("--public", help="On a hub: let anyone read it.")
     ] = False,
@@ -77,6 +84,7 @@ def publish(
         retriever,
         replies=with_replies,
         authors=tuple(author or ()),
+        skip_stale=skip_stale,
     )
     if to.startswith(_HUB):
         repository = to.removeprefix(_HUB)
@@ -90,11 +98,6 @@ def publish(
     folder = Path(to)
     refuse_own_dataset(wanted, folder)
     made = publish_to_folder(wanted, folder)
-    for stage in made.story.stale:
-        complain(
-            f"{stage}: of an earlier state of the run, so that the card leaves its results out. "
-            f"First: toolbank run {run}"
-        )
     echo(f"Wrote {folder}: {made.summary}.")
     if made.reproduction and made.reproduction.problem:
         complain(

@@ -76,48 +76,39 @@ def review(
     elif out is not None:
         seed = load_recipe(str(run)).recipe.seed
         rows = make_sheet(bank, folder.candidates, sample, seed, blind=blind)
-        paths = write_sheet(
-            out, rows, form, blind=blind, name=f"{folder.path.name}-review"
-        )
+        paths = write_sheet(out, rows, form, f"{folder.path.name}-review")
         requests = count(len({row.request_id for row in rows}), "request")
-        echo(
-            f"{' and '.join(map(str, paths))}: {requests}, {count(len(rows), 'tool')} to judge"
-        )
+        tools = count(len(rows), "tool")
+        echo(f"{' and '.join(map(str, paths))}: {requests}, {tools} to judge")
 
 
 def _import_sheets(folder: RunFolder, bank: Bank, files: list[Path]) -> None:
-    found = read_reviews(files, bank, folder.candidates)
+    gradings, unfinished = read_reviews(files, bank, folder.candidates)
     loaded = load_recipe(str(folder.path))
     with folder.locked():
         store_grades(folder, loaded.recipe)
         stored = read_gradings(folder.grades)
-        write_gradings(folder.grades, add_gradings(stored, found.gradings))
+        write_gradings(folder.grades, add_gradings(stored, gradings))
         for path in files:
             file = path / RECORDS if path.is_dir() else path
             place = folder.verify / "reviews" / sha256_file(file)[:16] / file.name
             with atomic_path(place) as kept:
                 kept.write_bytes(file.read_bytes())
-    people = sorted({one.source for one in found.gradings})
-    echo(
-        f"{folder.grades}: {count(len(found.gradings), 'graded request')} by "
-        f"{', '.join(people) or 'nobody'}"
-    )
-    if found.unfinished:
-        listed = ", ".join(
-            f"{query} ({person})" for person, query in found.unfinished[:5]
-        )
+    people = ", ".join(sorted({one.source for one in gradings})) or "nobody"
+    echo(f"{folder.grades}: {count(len(gradings), 'graded request')} by {people}")
+    if unfinished:
+        listed = ", ".join(f"{query} ({person})" for person, query in unfinished[:5])
         echo(
             f"begun and not finished, so that they do not count yet: "
-            f"{count(len(found.unfinished), 'request')}, such as {listed}"
+            f"{count(len(unfinished), 'request')}, such as {listed}"
         )
     recipe, _ = fit_to_folder(loaded, folder)
     kind = VerifyStage.kind
     with using_assets(recipe, folder):
         todo = find_todo(make_stages(recipe.recipe, folder))
     if kind in todo:
-        echo(
-            f"The stage verify is not done: {command('verify', folder.path)} merges the grades."
-        )
+        merge = command("verify", folder.path)
+        echo(f"The stage verify is not done: {merge} merges the grades.")
         return
     run_recipe(loaded, folder.path, start=kind, until=kind)
     for line in read_checked(folder.verified, Verification).describe():

@@ -31,7 +31,7 @@ def serve_http(
     host: str,
     port: int,
     access: Access,
-    mcp: list[Starlette],
+    caller: ToolCaller | None,
 ) -> None:
     """Serve until it is stopped.
 
@@ -43,7 +43,8 @@ def serve_http(
     from toolbank.search.serve.server import open_socket, run_app
 
     listening = open_socket(host, port)
-    app = create_app(Api(searches), access, mcp)
+    apps = _make_mcp_apps(searches, caller)
+    app = create_app(Api(searches), access, apps, caller)
     shown = f"[{host}]" if ":" in host else host
     port = listening.getsockname()[1]
     echo(f"Serving {', '.join(shelf.names)} at http://{shown}:{port}/")
@@ -62,7 +63,7 @@ def serve_stdio(shelf: Shelf, searches: Searches, caller: ToolCaller | None) -> 
     print_message(
         f"{name}: {len(shelf[name].tools):,} tools over MCP on stdin and stdout"
     )
-    calls = CallQueue(caller) if caller is not None else None
+    calls = CallQueue(caller, searches.log_call) if caller is not None else None
     server = create_mcp(searches, name, calls)
 
     async def speak() -> None:
@@ -73,14 +74,14 @@ def serve_stdio(shelf: Shelf, searches: Searches, caller: ToolCaller | None) -> 
             await server.run_stdio_async()
         finally:
             watching.cancel()
+            if caller is not None:
+                await caller.close()
 
     asyncio.run(speak())
 
 
 def _make_mcp_apps(searches: Searches, caller: ToolCaller | None) -> list[Starlette]:
     """MCP at /mcp, and behind each finder's name, where the extra is installed."""
-    if caller is not None:
-        require_library("mcp", "--call")
     if find_spec("mcp") is None:
         return []
     from toolbank.search.serve.mcp import create_mcp_apps
@@ -149,8 +150,14 @@ def serve(
         ),
     ] = None,
     call_config: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="A YAML file that says where calls go."),
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE",
+            help=(
+                "A YAML file that says where calls go, or the file in which an MCP client lists "
+                "its servers; repeatable."
+            ),
+        ),
     ] = None,
     call_writes: Annotated[
         bool,
@@ -174,7 +181,7 @@ def serve(
     shelf = Shelf(folders, pin or [], print_message)
     for name in shelf.names:
         print_message(f"{name}: {shelf.explain_scores(name)}")
-    caller = _make_caller(shelf, call or [], call_config, call_writes)
+    caller = _make_caller(shelf, call or [], call_config or [], call_writes)
     if not mcp:
         key = os.environ.get(KEY_VARIABLE, "")
         access = make_access(host, key, allow_host or [], without_key=no_key)
@@ -187,8 +194,7 @@ def serve(
     if mcp:
         serve_stdio(shelf, searches, caller)
     else:
-        apps = _make_mcp_apps(searches, caller)
-        serve_http(shelf, searches, host, port, access, apps)
+        serve_http(shelf, searches, host, port, access, caller)
 
 
 def _check_stdio(context: typer.Context, folders: Mapping[str, Path]) -> None:
@@ -205,15 +211,16 @@ def _check_stdio(context: typer.Context, folders: Mapping[str, Path]) -> None:
 
 
 def _make_caller(
-    shelf: Shelf, patterns: list[str], config: Path | None, writes: bool
+    shelf: Shelf, patterns: list[str], configs: list[Path], writes: bool
 ) -> ToolCaller | None:
     """Who passes calls on; where they go is printed."""
     if not patterns:
         return None
+    require_library("mcp", "--call")
     from toolbank.search.calls import read_targets
     from toolbank.search.calls.caller import ToolCaller, describe_permissions
 
-    targets = read_targets(config) if config else {}
+    targets = read_targets(configs)
     caller = ToolCaller(patterns, targets, writes=writes)
     for name in shelf.names:
         caller.learn(name, shelf[name].tools)

@@ -112,6 +112,24 @@ def _show_agreement(folder: RunFolder) -> str:
     return "\n".join(one_line(line, _LONGEST_LINE) for line in found.describe())
 
 
+def _show_prompts(folder: RunFolder) -> str:
+    """Tabulate how the attempts of each version of the prompts ended; "" without a bank.
+
+    Raises:
+        InputError: bank.json is damaged.
+    """
+    path = folder.bank / "bank.json"
+    found = read_json(path).get("prompts") if path.is_file() else None
+    if not found:
+        return ""
+    kinds = ("attempts", "accepted", "declined", "repetitions", "copies")
+    rows = [("prompts", *kinds[:-1], "copies of an example")]
+    for prompt, counts in found.items():
+        rows.append((prompt[:_HASH], *(f"{counts[kind]:,}" for kind in kinds)))
+    return "\n".join(align(rows, right=range(1, len(rows[0]))))
+
+
+_HASH = 12
 _LONGEST_LINE = 400
 _REQUESTS = 10
 _LONGEST_NAME, _LONGEST_TEXT, _LONGEST_SIGNATURE = 200, 160, 1_000
@@ -310,7 +328,7 @@ def show_attempt(path: Path, name: str) -> str:
 
 
 def show_outcomes(path: Path) -> str:
-    """Tabulate how attempts and asks ended, and what the calls of retrievers took.
+    """Tabulate how attempts and asks ended, by prompt too, and what the calls of retrievers took.
 
     In a run on a dataset, tabulate the queries by split.
 
@@ -320,6 +338,7 @@ def show_outcomes(path: Path) -> str:
     """
     folder = open_run(path)
     after = (
+        _show_prompts(folder),
         show_ask_outcomes(folder),
         show_missing_outcomes(folder),
         show_searches(folder),

@@ -14,7 +14,13 @@ from typing import Annotated
 import typer
 
 from toolbank.bank.records import Tool
-from toolbank.commands.options import SetOption, complain, echo, find_folder
+from toolbank.commands.options import (
+    ApiArgument,
+    SetOption,
+    complain,
+    echo,
+    find_folder,
+)
 from toolbank.config.assets import has_asset
 from toolbank.datasets import DATASETS
 from toolbank.run.folder import RunFolder
@@ -24,6 +30,7 @@ from toolbank.sources.collect import collect_tools, describe_package, recognise
 from toolbank.sources.kind import SourceConfig, ToolCollection
 from toolbank.system.errors import InputError
 from toolbank.system.folders import is_run_folder
+from toolbank.system.net import is_url
 from toolbank.system.numbers import count
 from toolbank.system.terminal import one_line
 
@@ -124,6 +131,18 @@ def read_given(text: str, settings: Sequence[str] = ()) -> ToolCollection:
     return replace(read, notes=(*describe_package(text, chosen), *read.notes))
 
 
+def find_sources(text: str, settings: Sequence[str] = ()) -> Sequence[SourceConfig]:
+    """The sources of what `read_given` reads; none of a URL, which has no files here.
+
+    Raises:
+        InputError: as of `read_given`.
+    """
+    path = Path(text)
+    if is_run_folder(path) or _is_recipe(path, text):
+        return load_recipe(text, settings).recipe.sources
+    return () if is_url(text) else (recognise(text),)
+
+
 def read_source(source: SourceConfig) -> ToolCollection:
     """The tools of one source; what it keeps beside them is kept nowhere.
 
@@ -159,13 +178,7 @@ def _read_recipe(text: str, settings: Sequence[str]) -> ToolCollection:
 
 
 def tools(
-    given: Annotated[
-        str,
-        typer.Argument(
-            metavar="RECIPE|RUN|API",
-            help="A recipe, a run folder, or an API without a recipe.",
-        ),
-    ],
+    given: ApiArgument,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print each tool as a line of JSON.")
     ] = False,

@@ -39,6 +39,7 @@ from toolbank.retrievers.kind import RetrieverConfig
 from toolbank.system.errors import InputError
 from toolbank.system.files import iterate_lines, write_text
 from toolbank.system.numbers import count
+from toolbank.system.terminal import command
 
 MRR_DEPTH = 100
 """Ranks that are searched for the first hit; beyond them the reciprocal rank counts as 0."""
@@ -79,7 +80,15 @@ def measure(
             f"{retriever.name} was fitted on {count(len(retriever.tools), 'tool')}, and the bank "
             f"has {len(evaluated.tools):,} other ones. Fit it again: toolbank train RUN."
         )
-    hits, scores = searched or retriever.search(evaluated.queries, search_depth(config))
+    hits = searched or retriever.search(evaluated.queries, search_depth(config))
+    return score_hits(retriever.name, evaluated, config, hits)
+
+
+def score_hits(
+    name: str, evaluated: EvaluationSet, config: EvaluateConfig, searched: Hits
+) -> Measured:
+    """Compute the metrics of the hits that a retriever of this name has for a set's queries."""
+    hits, scores = searched
     gold = evaluated.padded_gold()
     found = (
         match_places(hits, evaluated.alternatives)
@@ -99,7 +108,7 @@ def measure(
         twins = np.array(evaluated.first_twins, dtype=np.int64)
         columns += [recall_or_twin(hits, gold, twins, k) for k in config.ks]
     values = np.stack(columns, axis=1)
-    return Measured(retriever.name, evaluated, hits, scores, values)
+    return Measured(name, evaluated, hits, scores, values)
 
 
 def search_depth(config: EvaluateConfig) -> int:
@@ -181,6 +190,35 @@ def read_hits(path: Path, k: int) -> list[Found]:
     """
     rows = check(list(iterate_hits(path)), list[Found], path)
     return [replace(one, hits=one.hits[:k]) for one in rows]
+
+
+def read_measured(
+    path: Path, sets: Sequence[EvaluationSet], config: EvaluateConfig
+) -> list[Measured]:
+    """Read a retriever's hits on these sets again, and compute the metrics.
+
+    Raises:
+        InputError: the file is missing, damaged, or not of these sets.
+    """
+    lines = list(iterate_hits(path))
+    index = {name: place for place, name in enumerate(sets[0].tools)}
+    measured = []
+    for one in sets:
+        rows = [row for row in lines if row["set"] == one.name]
+        if tuple(row["query"] for row in rows) != one.queries:
+            raise InputError(
+                f"{path}: not the requests of {one.name}. Evaluate the run again: "
+                f"{command('run', path.parent.parent)} --from evaluate"
+            )
+        depth = max((len(row["hits"]) for row in rows), default=0)
+        hits = np.full((len(rows), max(depth, search_depth(config))), -1, np.int64)
+        scores = np.full(hits.shape, -np.inf, np.float32)
+        for place, row in enumerate(rows):
+            n_found = len(row["hits"])
+            hits[place, :n_found] = [index[name] for name in row["hits"]]
+            scores[place, :n_found] = row["scores"]
+        measured.append(score_hits(path.stem, one, config, (hits, scores)))
+    return measured
 
 
 def iterate_hits(path: Path) -> Iterator[dict[str, Any]]:

@@ -22,10 +22,12 @@ class EvaluationSet:
     """Queries and the indices of the tools of `tools` that each needs.
 
     A name that the bank lacks counts as a tool that nothing can find: it has an index past the
-    last tool, so it stays in the denominator of recall. `labels` are the names of each query's
-    tools, as the bank has them. `parts` are positions of queries, evaluated apart as well.
-    `unknown` counts the uses of each name that the bank lacks. `refusals` counts skipped lines
-    of logs. `missing` are the requests that no tool fits, of which `not_graded` were not graded. `first_twins` is the result of `find_first_twins`. `alternatives` maps
+    last tool, so it stays in the denominator of recall. `index` has the indices of these names, and
+    of the names and aliases of all tools. `labels` are the names of each query's tools, as the bank
+    has them. `parts` are positions of queries, evaluated apart as well. `unknown` counts the uses
+    of each name that the bank lacks. `refusals` counts skipped lines of logs. `missing` are the
+    requests that no tool fits; `not_graded` counts those of them that were not graded.
+    `first_twins` is the result of `find_first_twins`. `alternatives` maps
     the tools of each query to their alternatives; empty if none is known.
     """
 
@@ -36,6 +38,7 @@ class EvaluationSet:
     gold: tuple[frozenset[int], ...]
     labels: tuple[tuple[str, ...], ...]
     parts: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
+    index: Mapping[str, int] = field(default_factory=dict)
     unknown: dict[str, int] = field(default_factory=dict)
     refusals: int = 0
     missing: tuple[str, ...] = ()
@@ -79,19 +82,21 @@ def make_set(
     missing: Sequence[Query] = (),
 ) -> EvaluationSet:
     """Make a set of labelled queries; an alias counts for its tool."""
-    unknown: Counter[str] = Counter()
-    unlisted: dict[str, int] = {}
+    unknown = Counter(
+        name
+        for query in queries
+        for name in sorted({*query.tools})
+        if name not in bank.index
+    )
+    index = bank.index | {
+        name: place for place, name in enumerate(sorted(unknown), len(bank.tools))
+    }
     gold, labels = [], []
     for query in queries:
-        absent = {tool for tool in query.tools if tool not in bank.index}
-        unknown.update(absent)
-        for tool in sorted(absent):
-            unlisted.setdefault(tool, len(bank.tools) + len(unlisted))
-        places = [bank.index.get(tool, unlisted.get(tool, -1)) for tool in query.tools]
-        gold.append(frozenset(places))
+        gold.append(frozenset(index[name] for name in query.tools))
         named = {
-            tool if tool in absent else bank.tools[place].name: None
-            for tool, place in zip(query.tools, places, strict=True)
+            name if name in unknown else bank.tools[index[name]].name: None
+            for name in query.tools
         }
         labels.append(tuple(named))
     return EvaluationSet(
@@ -104,6 +109,7 @@ def make_set(
         parts={
             part: np.array(rows, dtype=np.int64) for part, rows in (parts or {}).items()
         },
+        index=index,
         unknown=dict(sorted(unknown.items())),
         refusals=refusals,
         missing=tuple(query.query for query in missing),

@@ -196,12 +196,14 @@ def count_tokens(reply: ChatReply, prompt: str, max_tokens: int) -> ChatReply:
 class Offer:
     """The candidate tools of an attempt, and how many of them the writer may use.
 
-    If `at_least` is None, the recipe's minimum applies.
+    If `at_least` is None, the recipe's minimum applies. `contrast` are tools that the writer sees
+    and may not use.
     """
 
     tools: tuple[str, ...]
     at_most: int
     at_least: int | None = None
+    contrast: tuple[str, ...] = ()
 
 
 class Offers(Protocol):

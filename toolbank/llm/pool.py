@@ -252,7 +252,7 @@ class Pool:
         self, request: ChatRequest, key: str, attempt: AttemptCalls
     ) -> ChatReply:
         """Answer a request of an attempt, as `AttemptCalls.ask` does."""
-        known = self._journal.get(key)
+        known = self._journal.get(key) or await self._journal.borrow(key)
         if known is not None:
             self.counts.from_journal += 1
             attempt.left -= 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,6 @@ from toolbank.evaluation.tables import FEW, percent, with_intervals
 from toolbank.llm.engines import has_copied_wording
 from toolbank.publish.croissant import describe_dataset
 from toolbank.publish.data import RowCounts
-from toolbank.publish.datasheet import Fact
 from toolbank.publish.from_run import MODELS, PublishedRetriever, RunResults
 from toolbank.publish.qrels import BEIR_SPLITS, QrelCounts
 from toolbank.publish.replies import REPLIES, Reproduction
@@ -31,6 +30,7 @@ _LONGEST = 300
 _MEANS_SOMETHING = re.compile(r"[\\`*_\[\]#|~$]|:(?=//)|(?<=\w)@(?=\w)|(?<=[wW]{3})\.")
 _STARTS_LIST = re.compile(r"^(?:[-+]|\d+(?=[.)]))")
 _BRACES = re.compile(r"[{}\\]")
+_SPECIAL_IN_TEX = re.compile(r"[&%$#_]")
 _USER = re.compile(r"(?<=://)[^/@\s]+@")
 
 
@@ -72,10 +72,19 @@ class Contents:
     licence: str
     authors: Sequence[str] = ()
     date: str = ""
-    facts: Sequence[Fact] = ()
+    facts: Mapping[str, str] = field(default_factory=dict)
     has_prompts: bool = False
     replies: int = 0
     reproduction: Reproduction | None = None
+
+    @property
+    def configs(self) -> list[str]:
+        """The names of the configs that have rows, in addition to `queries`."""
+        rows = self.rows
+        counts = {"tools": 1, "asks": rows.asks, "labels": rows.labels}
+        counts |= {ASIDE: rows.aside, MISSING_ROWS: rows.missing}
+        counts |= {REPLIES: self.replies}
+        return [name for name, n in counts.items() if n]
 
     @property
     def summary(self) -> str:
@@ -138,7 +147,6 @@ def write_card(made: Contents) -> str:
 
 def describe_contents(made: Contents, folder: Path) -> dict[str, Any]:
     """Describe a publication in a folder as Croissant metadata."""
-    rows = made.rows
     about = {
         "name": made.story.name,
         "description": f"Requests and the tools that each needs: {made.summary}.",
@@ -148,15 +156,7 @@ def describe_contents(made: Contents, folder: Path) -> dict[str, Any]:
         **({"license": made.licence} if made.licence else {}),
         "creator": [{"@type": "sc:Person", "name": name} for name in made.authors],
     }
-    return describe_dataset(
-        folder, {**_count_others(rows), REPLIES: made.replies}, about
-    )
-
-
-def _count_others(rows: RowCounts) -> dict[str, int]:
-    """Count the rows of the configs without queries; that of tools is always there."""
-    counts = {"tools": 1, "asks": rows.asks, "labels": rows.labels, ASIDE: rows.aside}
-    return {**counts, MISSING_ROWS: rows.missing}
+    return describe_dataset(folder, made.configs, about)
 
 
 def _cite(made: Contents) -> str:
@@ -168,11 +168,15 @@ def _cite(made: Contents) -> str:
         "note": f"Tool-retrieval dataset, made by toolbank {__version__}",
     }
     lines = [
-        f"  {key} = {{{_BRACES.sub('', one_line(value, _LONGEST))}}},"
-        for key, value in parts.items()
-        if value
+        f"  {k} = {{{_escape_tex(value)}}}," for k, value in parts.items() if value
     ]
     return "\n".join([f"@misc{{{made.story.name},", *lines, "}"])
+
+
+def _escape_tex(text: str) -> str:
+    """Put a text on one line for BibTeX: without braces and backslashes, other signs escaped."""
+    line = _BRACES.sub("", one_line(text, _LONGEST))
+    return _SPECIAL_IN_TEX.sub(r"\\\g<0>", line)
 
 
 def _headline(
@@ -199,19 +203,17 @@ def _head(made: Contents) -> dict[str, Any]:
         "task_categories": ["text-retrieval"],
         "tags": [*tags, "toolbank"],
         "size_categories": [size],
-        "configs": list(_configs(made.rows, made.replies)),
+        "configs": list(_list_configs(made)),
     }
 
 
-def _configs(rows: RowCounts, replies: int) -> Iterator[dict[str, Any]]:
+def _list_configs(made: Contents) -> Iterator[dict[str, Any]]:
     # `datasets` fails on a listed split without rows.
-    queries = [_files(split, split) for split, n in rows.queries.items() if n]
+    queries = [_files(split, split) for split, n in made.rows.queries.items() if n]
     yield {"config_name": "queries", "default": True, "data_files": queries}
-    others = {**_count_others(rows), REPLIES: replies}
-    for name, n in others.items():
-        if n:
-            split = "train" if name == "asks" else name
-            yield {"config_name": name, "data_files": [_files(split, name)]}
+    for name in made.configs:
+        split = "train" if name == "asks" else name
+        yield {"config_name": name, "data_files": [_files(split, name)]}
 
 
 def _files(split: str, name: str) -> dict[str, str]:

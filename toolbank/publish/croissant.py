@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
@@ -37,16 +37,15 @@ _TYPES = {
 
 
 def describe_dataset(
-    folder: Path, rows: Mapping[str, int], about: Mapping[str, Any]
+    folder: Path, configs: Iterable[str], about: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Describe the parquet files in a publication's folder as JSON-LD.
 
-    `rows` counts the rows of each config but the queries; those without rows are left out. `about`
-    has further properties of the dataset, such as its name and license. Columns of nested objects
-    are not described.
+    `configs` are those that have rows, in addition to the queries. `about` has further properties
+    of the dataset, such as its name and license. Columns of nested objects are not described.
     """
     parts: dict[str, Sequence[str]] = {"queries": get_args(Split)}
-    parts |= {name: (name,) for name, n in rows.items() if n}
+    parts |= {name: (name,) for name in configs}
     return {
         "@context": _CONTEXT,
         "@type": "sc:Dataset",

@@ -22,6 +22,7 @@ from toolbank.bank.bank import (
     read_profiles,
 )
 from toolbank.bank.files import make_frame, read_column, read_records
+from toolbank.bank.profile import AXES
 from toolbank.bank.records import Ask, Query, Record, Split, Tool
 from toolbank.datasets.published import ASIDE, MISSING_ROWS, shard_name
 from toolbank.publish.qrels import QrelCounts, write_beir
@@ -132,9 +133,9 @@ class RowCounts:
     """How many rows of each kind were written.
 
     `left_out` counts queries without a split, and `aside` those that a grade excluded from their
-    split. `relabelled` counts the others whose merged labels differ from the first ones, and
-    `graders` the queries by the kind of their grader. `missing` counts the missing-tool queries, and
-    `missing_graded` those that a grader has confirmed.
+    split. `relabelled` counts the others whose merged labels differ from the first ones, `graders`
+    the queries by the kind of their grader, and `classes` the queries by axis and class. `missing`
+    counts the queries that no tool fits, and `missing_graded` those that a grader has confirmed.
     """
 
     tools: int
@@ -145,6 +146,7 @@ class RowCounts:
     aside: int = 0
     relabelled: int = 0
     graders: Mapping[str, int] = field(default_factory=dict)
+    classes: Counter[tuple[str, str | None]] = field(default_factory=Counter)
     missing: int = 0
     missing_graded: int = 0
 
@@ -165,8 +167,29 @@ def write_data(bank: Path, folder: Path, shard_rows: int = SHARD_ROWS) -> RowCou
     tools = _write(folder, "tools", Tool, found, shard_rows)
     missing, fitted = read_missing(bank)
     fit_none = {query.id for query in missing}
-    verified = group_labels(labels)
-    n, left_out = _write_queries(bank, fitted, folder, shard_rows, verified)
+    relabelled, classes = 0, Counter[tuple[str, str | None]]()
+    verified, profiles = group_labels(labels), read_profiles(bank)
+    left_out: set[str] = set()
+    with ExitStack() as stack:
+        writers = {
+            name: stack.enter_context(
+                ShardWriter(
+                    folder, name, LabelledQuery, shard_rows, optional=name == ASIDE
+                )
+            )
+            for name in (*get_args(Split), ASIDE)
+        }
+        for query in chain(read_records(bank / "queries.parquet", Query), fitted):
+            label = verified.get(query.id)
+            labelled = apply_labels(query, label, profiles)
+            if query.split is None:
+                left_out.add(query.id)
+                continue
+            is_aside = bool(label and label.aside)
+            writers[ASIDE if is_aside else query.split].write(labelled)
+            if not is_aside:
+                relabelled += {*labelled.tools} != {*labelled.tools_first}
+                classes.update((axis, getattr(labelled, axis)) for axis in AXES)
     asks: Iterable[Ask] = ()
     if (bank / "asks.parquet").is_file():
         asks = read_records(bank / "asks.parquet", Ask)
@@ -176,13 +199,14 @@ def write_data(bank: Path, folder: Path, shard_rows: int = SHARD_ROWS) -> RowCou
     )
     return RowCounts(
         tools,
-        {split: n[split] for split in get_args(Split)},
+        {split: writers[split].rows for split in get_args(Split)},
         _write(folder, "asks", Ask, asks, shard_rows, optional=True),
         _write(folder, "labels", Label, kept, shard_rows, optional=True),
         len(left_out),
-        n[ASIDE],
-        n["relabelled"],
+        writers[ASIDE].rows,
+        relabelled,
         dict(sorted(graders.items())),
+        classes,
         _write(folder, MISSING_ROWS, Query, missing, shard_rows, optional=True),
         len(fit_none & verified.keys()),
     )
@@ -201,40 +225,6 @@ def _write(
         for record in records:
             writer.write(record)
     return writer.rows
-
-
-def _write_queries(
-    bank: Path,
-    fitted: Iterable[Query],
-    folder: Path,
-    shard_rows: int,
-    verified: Mapping[str, QueryLabels],
-) -> tuple[Counter[str], set[str]]:
-    """Write the queries by split; gives their counts, and the ids of those without a split."""
-    counts: Counter[str] = Counter()
-    profiles = read_profiles(bank)
-    left_out: set[str] = set()
-    with ExitStack() as stack:
-        writers = {
-            name: stack.enter_context(
-                ShardWriter(
-                    folder, name, LabelledQuery, shard_rows, optional=name == ASIDE
-                )
-            )
-            for name in (*get_args(Split), ASIDE)
-        }
-        for query in chain(read_records(bank / "queries.parquet", Query), fitted):
-            label = verified.get(query.id)
-            labelled = apply_labels(query, label, profiles)
-            if query.split is None:
-                left_out.add(query.id)
-            elif label and label.aside:
-                writers[ASIDE].write(labelled)
-            else:
-                writers[query.split].write(labelled)
-                is_other = set(labelled.tools) != set(labelled.tools_first)
-                counts["relabelled"] += is_other
-    return counts + Counter({name: one.rows for name, one in writers.items()}), left_out
 
 
 def write_graded(data: Path, folder: Path) -> dict[Split, QrelCounts]:

@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import yaml
 from pydantic import BaseModel
 
-from toolbank.bank.bank import read_profiles
-from toolbank.bank.profile import QueryProfile
 from toolbank.config.base import is_in_file, is_transport
 from toolbank.config.explain import read_checked
 from toolbank.evaluation.figures import Figure
@@ -44,7 +42,7 @@ _FITTED = "retrievers/"
 class RunResults:
     """The results of finished stages; `stale` names stages whose results are outdated.
 
-    `info` is bank.json; `licences` are those of the sources, by their packages' metadata.
+    `info` is bank.json; `licences` has a text for each source (`source_licences`).
     """
 
     name: str
@@ -56,7 +54,6 @@ class RunResults:
     asks: Asks | None = None
     missing: MissingWritten | None = None
     copies: Copies | None = None
-    profiles: tuple[QueryProfile, ...] = ()
     licences: tuple[str, ...] = ()
     stale: tuple[str, ...] = ()
 
@@ -126,7 +123,6 @@ def read_story(recipe: Recipe, run: RunFolder) -> RunResults:
         asks=read("asks", run.bank / "asks.json", Asks),
         missing=read("missing", run.bank / "missing.json", MissingWritten),
         copies=read("profile", run.copies, Copies),
-        profiles=tuple(read_profiles(run.bank).values()),
         licences=source_licences(recipe.sources),
         stale=tuple(stale),
     )

@@ -11,7 +11,7 @@ from pathlib import Path
 from toolbank.datasets.published import DATA
 from toolbank.publish.card import Contents, describe_contents, write_card
 from toolbank.publish.data import SHARD_ROWS, write_data, write_graded
-from toolbank.publish.datasheet import collect_evidence, list_facts
+from toolbank.publish.datasheet import list_facts
 from toolbank.publish.from_run import (
     find_date,
     read_story,
@@ -50,7 +50,8 @@ class PublicationParts:
 
     `licence` is an identifier of hubs, such as cc-by-4.0, or "". `retriever` is a label, or "" for
     the default retriever of `toolbank search`. `replies`: with the replies of models, from which
-    the bank can be made again. `authors` are named by the citation.
+    the bank can be made again. `authors` are named by the citation. `skip_stale`: skip results of
+    an earlier state of the run; else they are refused.
     """
 
     run: RunFolder
@@ -59,6 +60,7 @@ class PublicationParts:
     shard_rows: int = SHARD_ROWS
     replies: bool = False
     authors: tuple[str, ...] = ()
+    skip_stale: bool = False
 
     def check(self) -> None:
         """Check that the run can be published, before anything is written.
@@ -119,7 +121,7 @@ def write_publication(wanted: PublicationParts, folder: Path) -> Contents:
     """Write all files of a publication but its mark to an empty folder.
 
     Raises:
-        InputError: as `publish_to_folder`.
+        InputError: the run can't be published, or has results of an earlier state.
     """
     wanted.check()
     run = wanted.run
@@ -127,6 +129,11 @@ def write_publication(wanted: PublicationParts, folder: Path) -> Contents:
     recipe = file.recipe
     with using_assets(file, run):
         story = read_story(recipe, run)
+        if story.stale and not wanted.skip_stale:
+            raise InputError(
+                f"{run.path}: the results of {', '.join(story.stale)} are of an earlier state of the "
+                f"run. First: {command('run', run.path)}. To publish without them, add --skip-stale."
+            )
         write_prompts(recipe, run, folder)
     shown = write_retriever(recipe, run, folder, wanted.retriever, story.stale_models)
     rows = write_data(run.bank, folder / DATA, wanted.shard_rows)
@@ -148,7 +155,7 @@ def write_publication(wanted: PublicationParts, folder: Path) -> Contents:
         wanted.licence,
         authors=wanted.authors,
         date=find_date(run.bank / "queries.parquet"),
-        facts=list_facts(collect_evidence(story, rows, own, folder, run.bank)),
+        facts=list_facts(story, rows, own, folder, run.bank),
         has_prompts=prompts is not None,
         replies=n_replies,
         reproduction=reproduction,

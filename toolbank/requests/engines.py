@@ -24,7 +24,6 @@ from toolbank.llm.engines.kind import EngineContext, EngineKind, refuse_settings
 from toolbank.requests.asks import KINDS, AsksConfig
 from toolbank.requests.rules.engine import RulesAskEngine, RulesEngine
 from toolbank.requests.verify import VerifyConfig
-from toolbank.requests.verify.gradings import read_grades
 from toolbank.requests.write.config import GenerateConfig
 from toolbank.requests.write.near_duplicates import DiskList
 from toolbank.requests.write.prompts import make_parser
@@ -291,6 +290,8 @@ def _check_grades(row: Mapping[str, Any], query: str, names: Mapping[str, str]) 
     Raises:
         ValueError: they are wrong.
     """
+    from toolbank.requests.verify.gradings import read_grades
+
     grades = {key: row[key] for key in row if key != "query"}
     for key in ("needed", "alternatives"):
         if isinstance(rows := grades.get(key), list):

@@ -107,19 +107,23 @@ def load_kind(place: str) -> RetrieverKind:
             raise TypeError("there is no subclass of Retriever of this name")
         if inspect.isabstract(made):
             raise TypeError(f"it lacks {', '.join(sorted(made.__abstractmethods__))}")
-        annotated = inspect.get_annotations(made, eval_str=True)
+        # Other annotations may name what is imported for type checkers alone.
+        base = inspect.get_annotations(made).get("config", RetrieverConfig)
+        if isinstance(base, str):
+            base = eval(base, vars(sys.modules[module.__name__]))  # noqa: S307
         # Another content than that of the fit is refused.
         fields: Any = {
             "type": (str, ...),
             "file_sha256": (Annotated[str, Field(pattern=f"^{sha256}$")], sha256),
         }
-        base = annotated.get("config", RetrieverConfig)
         config = create_model(base.__name__, __base__=base, **fields)
     except (Exception, SystemExit) as error:
         sys.modules.pop(module.__name__, None)
         frames = traceback.extract_tb(error.__traceback__)
         lines = [line, *(one.lineno for one in frames if one.filename == file)]
-        line = getattr(error, "lineno", lines[-1])
+        line = lines[-1]
+        if isinstance(error, SyntaxError) and error.filename == file:
+            line = error.lineno
         raise InputError(
             f"{file}, line {line}: {name} cannot be loaded ({type(error).__name__}: {error}). "
             "Correct the file, or take the class out of `retrievers`."

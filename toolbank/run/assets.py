@@ -51,6 +51,7 @@ def write_origin(
     """
     data = recipe.model_dump(mode="json")
     content = {key: data[key] for key in ("name", "seed", "sources", "dataset")}
+    content |= recipe.other_bank_seed
     noted = {
         "recipe_sha256": sha256_file(folder.recipe),
         _INPUTS: sorted({os.path.realpath(p) for p in (*read_noted(folder), *inputs)}),
@@ -108,7 +109,7 @@ def _read_earlier(folder: RunFolder) -> Recipe:
 def _compare_recipes(
     old: Recipe, new: Recipe, stages: Sequence[Stage]
 ) -> Iterator[str]:
-    for key in ("name", "seed"):
+    for key in ("name", "seed", "bank_seed"):
         before, now = getattr(old, key), getattr(new, key)
         if before != now:
             yield _differ(key, str(before), str(now))

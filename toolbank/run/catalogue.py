@@ -116,8 +116,8 @@ def _count_sent(
     if kind.fill is None:
         return begun
     filler = kind.fill(config, journal, CallCounts())
-    identity = kind.identity(config, recipe.seed)
-    sampler = Sampler(catalogue.tools, config, recipe.domain_name, recipe.seed)
+    identity = kind.identity(config, recipe.calls_seed)
+    sampler = Sampler(catalogue.tools, config, recipe.domain_name, recipe.calls_seed)
     # A round has at most twice as many as queries are missing.
     for number in range(begun, begun + 2 * (wanted_queries(config) or 0)):
         request = sampler.write_request(number)

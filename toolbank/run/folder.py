@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import platform
+import shutil
 import tempfile
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -361,6 +362,21 @@ class RunFolder:
         ]
         paths = (self.path / name for name in dict.fromkeys(names))
         return [path for path in paths if path != self.judge]
+
+    def copy_outputs(self, stage: str, other: RunFolder) -> list[Path]:
+        """Copy the files of a stage from another run, in place of its own.
+
+        Raises:
+            ToolbankError: one can't be written.
+        """
+        for path in self.outputs([stage]):
+            path.unlink(missing_ok=True)
+        copies = []
+        for path in other.outputs([stage]):
+            copies.append(self.path / path.relative_to(other.path))
+            with atomic_path(copies[-1]) as target:
+                shutil.copyfile(path, target)
+        return copies
 
     def reopen(self, stages: Iterable[str], **changes: Any) -> None:
         """Make stages run again; their files stay until then, unless `outputs` are changed."""

@@ -9,7 +9,7 @@ from itertools import cycle, islice
 
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Ask, Query, Tool, group_siblings
-from toolbank.bank.split import Catalogue, split_queries
+from toolbank.bank.split import Catalogue, split_queries, thin_train
 from toolbank.requests.missing.groups import group_tools
 from toolbank.requests.write.config import fit_to_tools
 from toolbank.requests.write.write_step import most_queries
@@ -107,7 +107,8 @@ class Outlook:
             for n in range(most_queries(config) or 0)
         ]
         split = split_queries(queries, recipe.split, recipe.seed, withheld)
-        return Bank(tools, tuple(split), {"ordered": True})
+        kept, _ = thin_train(list(split), recipe.split, recipe.seed)
+        return Bank(tools, tuple(kept), {"ordered": True})
 
 
 def expect_asks(recipe: Recipe, bank: Bank, *, to_write: bool) -> Bank:

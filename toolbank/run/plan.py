@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +18,7 @@ from toolbank.run.outlook import Outlook
 from toolbank.run.recipe import RecipeFile, dump_recipe, load_recipe
 from toolbank.run.rounds import describe_rounds
 from toolbank.run.run import (
+    RecipeComparison,
     check_stages,
     compare_with_run,
     explain_todo,
@@ -43,6 +46,54 @@ def describe_plan(recipe: RecipeFile, out: Path) -> str:
         InputError: the recipe cannot be run, with the message of a run.
         ToolbankError: the journal is damaged.
     """
+    with planning(recipe, out) as planned:
+        recipe, todo, folder = planned.recipe, planned.todo, planned.outlook.folder
+        lines = [f"{recipe.recipe.name}, in {out}"]
+        differences = planned.comparison.explain(out, "plan")
+        differences = differences or _note_other_settings(recipe, out)
+        lines += [f"  {line}" for line in differences]
+        if lost := folder.explain_lost_stamps():
+            lines.append(f"  {lost}")
+        lines += [
+            f"  {stage.name:<24} {_describe_todo(stage, todo.get(stage.name))}"
+            for stage in planned.stages
+        ]
+        to_run = planned.to_run
+        notes = [*planned.notes, *note_unused(recipe.recipe, to_run)]
+        lines += [f"  {note}" for note in notes]
+        lines += _list_missing_grants(to_run)
+        for stage in to_run:
+            paragraph = list(stage.plan(planned.outlook))
+            lines += ["", *paragraph] if paragraph else []
+        if rounds := describe_rounds(to_run):
+            lines += ["", "Batches", *format_paragraph("rounds", rounds)]
+    return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """What a run will do: its stages, why each of `todo` runs, and what it will have."""
+
+    recipe: RecipeFile
+    notes: Sequence[str]
+    stages: Sequence[Stage]
+    comparison: RecipeComparison
+    todo: Mapping[str, str]
+    outlook: Outlook
+
+    @property
+    def to_run(self) -> list[Stage]:
+        """The stages that will run."""
+        return [stage for stage in self.stages if stage.name in self.todo]
+
+
+@contextmanager
+def planning(recipe: RecipeFile, out: Path) -> Iterator[PlannedRun]:
+    """Find what a run will do; in the block, its recipe and assets are in use.
+
+    Raises:
+        InputError: as of `describe_plan`.
+    """
     folder = RunFolder(out)
     folder.check()
     recipe, notes = fit_to_folder(recipe, folder)
@@ -54,28 +105,9 @@ def describe_plan(recipe: RecipeFile, out: Path) -> str:
             if comparison.others:
                 todo = {stage.name: todo.get(stage.name, "") for stage in stages}
             check_stages(recipe, stages, list(todo))
-            lines = [f"{recipe.recipe.name}, in {out}"]
-            differences = comparison.explain(out, "plan")
-            differences = differences or _note_other_settings(recipe, out)
-            lines += [f"  {line}" for line in differences]
-            if lost := folder.explain_lost_stamps():
-                lines.append(f"  {lost}")
-            lines += [
-                f"  {stage.name:<24} {_describe_todo(stage, todo.get(stage.name))}"
-                for stage in stages
-            ]
-            to_run = [stage for stage in stages if stage.name in todo]
-            notes += note_unused(recipe.recipe, to_run)
-            lines += [f"  {note}" for note in notes]
-            lines += _list_missing_grants(to_run)
             read = partial(_read_bank, recipe, folder)
             outlook = Outlook(recipe.recipe, folder, todo, read)
-            for stage in to_run:
-                paragraph = list(stage.plan(outlook))
-                lines += ["", *paragraph] if paragraph else []
-            if rounds := describe_rounds(to_run):
-                lines += ["", "Batches", *format_paragraph("rounds", rounds)]
-    return "\n".join(lines)
+            yield PlannedRun(recipe, notes, stages, comparison, todo, outlook)
 
 
 def _describe_todo(stage: Stage, why: str | None) -> str:

@@ -6,7 +6,7 @@ import hashlib
 import itertools
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
@@ -108,7 +108,7 @@ RESOLVED = "# Resolved from "
 SCHEMA_FILE = "toolbank.schema.json"
 """The schema next to a recipe, for editors."""
 
-_NO_NAME = re.compile(r"[^A-Za-z0-9._-]+")
+NO_NAME = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 class Recipe(Config):
@@ -132,6 +132,13 @@ class Recipe(Config):
         ge=-(2**63),
         lt=2**63,
         description="seed of everything that is random",
+    )
+    bank_seed: int | None = Field(
+        default=None,
+        ge=-(2**63),
+        lt=2**63,
+        description="seed of everything that calls a model to make the bank: candidate sets, "
+        "asks, grades and verdicts; `seed` then shapes only splits and training; unset: `seed`",
     )
     language: str = Field(
         default=ENGLISH,
@@ -189,6 +196,11 @@ class Recipe(Config):
         description="planners to train for `toolbank planner`; unset: none",
     )
     report: ReportConfig = ReportConfig()
+    sweep: dict[str, tuple[Any, ...] | dict[str, Any]] = Field(
+        default={},
+        description="keys with lists of values, such as `seed: [0, 1, 2]`, or with values by "
+        "name; `toolbank sweep` makes a run of each combination",
+    )
 
     @property
     def domain_name(self) -> str:
@@ -196,6 +208,16 @@ class Recipe(Config):
         names = {source.api_name for source in self.sources}
         read = names.pop() if len(names) == 1 else ""
         return self.domain or read or self.name
+
+    @property
+    def calls_seed(self) -> int:
+        """The seed of the calls that make the bank."""
+        return self.seed if self.bank_seed is None else self.bank_seed
+
+    @property
+    def other_bank_seed(self) -> dict[str, int]:
+        """The bank's seed with its key, if it has one of its own."""
+        return {} if self.bank_seed is None else {"bank_seed": self.bank_seed}
 
     @property
     def other_language(self) -> dict[str, str]:
@@ -225,7 +247,9 @@ class Recipe(Config):
             is_judged = "judge" in self.model_fields_set
             origin = _MADE if is_judged else (*_MADE, "judge")
         options = {"asks": self.asks, "missing": self.missing, "verify": self.verify}
-        return *origin, *(name for name, config in options.items() if config is None)
+        unset = (name for name, config in options.items() if config is None)
+        # A run is of one combination of values.
+        return *origin, *unset, "sweep"
 
     def demand_validation(self) -> None:
         """Refuse `patience` without validation queries.
@@ -425,10 +449,15 @@ class RecipeFile:
             yield
 
 
-def load_recipe(name: str, settings: Sequence[str] = ()) -> RecipeFile:
+def load_recipe(
+    name: str,
+    settings: Sequence[str] = (),
+    values: Mapping[str, Any] | None = None,
+) -> RecipeFile:
     """Read a recipe by path or bundled name, then apply settings such as `key=value`.
 
-    Relative paths start at the file's folder, in `settings` at the current one.
+    `values` of keys replace those in the file, as if it had them, and its `sweep`. Relative paths
+    start at the file's folder, in `settings` at the current one.
 
     Raises:
         InputError: no such recipe, or it is not valid; the message names file, line and key.
@@ -443,7 +472,7 @@ def load_recipe(name: str, settings: Sequence[str] = ()) -> RecipeFile:
         if len(content) > MOST_BYTES:
             raise too_long(str(path))
         text = content.decode("utf-8")
-    return _parse(text, path, settings, own=own)
+    return _parse(text, path, settings, own=own, values=values)
 
 
 def recipe_of_dataset(name: str, settings: Sequence[str] = ()) -> RecipeFile:
@@ -453,7 +482,7 @@ def recipe_of_dataset(name: str, settings: Sequence[str] = ()) -> RecipeFile:
         InputError: the folder has no known format, or a setting is not valid.
     """
     config = find_format(Path(name))
-    called = _NO_NAME.sub("-", Path(name).resolve().name).strip("-._") or "dataset"
+    called = NO_NAME.sub("-", Path(name).resolve().name).strip("-._") or "dataset"
     data = {
         # A recipe of the dataset is likely to have its name: keep away from that run.
         "name": f"judge-{called}",
@@ -463,10 +492,18 @@ def recipe_of_dataset(name: str, settings: Sequence[str] = ()) -> RecipeFile:
 
 
 def _parse(
-    text: str, path: Path, settings: Sequence[str], own: bool = False
+    text: str,
+    path: Path,
+    settings: Sequence[str],
+    own: bool = False,
+    values: Mapping[str, Any] | None = None,
 ) -> RecipeFile:
     data, lines = parse_mapping(text, str(path))
     schema = recipe_schema()
+    if values is not None:
+        data.pop("sweep", None)
+        for key, value in values.items():
+            _assign(data, tuple(key.split(".")), value, f"sweep: {key}")
     data = anchor_paths(data, schema, path.parent)
     overrides = [_apply(data, setting) for setting in settings]
     with explaining(schema, str(path), lines, overrides):
@@ -599,11 +636,18 @@ def _apply(data: dict[str, Any], setting: str) -> tuple[str, ...]:
             f"--set {setting}: write key=value, such as --set generate.queries=500."
         )
     value = parse_value(text, f"--set {key}")
+    return _assign(data, parts, value, f"--set {setting}")
+
+
+def _assign(
+    data: dict[str, Any], parts: tuple[str, ...], value: Any, where: str
+) -> tuple[str, ...]:
+    """Set a key of a recipe; returns it with numbers in place of names."""
     target: Any = data
     keys: list[str] = []
     for part in parts:
         is_dict = isinstance(target, dict)
-        at: Any = part if is_dict else _find_item(target, part, setting)
+        at: Any = part if is_dict else _find_item(target, part, where)
         keys.append(str(at))
         if len(keys) == len(parts):
             target[at] = value
@@ -660,7 +704,7 @@ def _engines(
                 yield (*path, "verify", "graders", str(at)), grader
 
 
-def _find_item(target: Any, part: str, setting: str) -> int:
+def _find_item(target: Any, part: str, where: str) -> int:
     """Find an item of a list by its number, or by a name or type that no other has."""
     items = target if isinstance(target, list) else []
     if part.isdecimal() and int(part) < len(items):
@@ -673,4 +717,4 @@ def _find_item(target: Any, part: str, setting: str) -> int:
         ]
         if len(found) == 1:
             return found[0]
-    raise InputError(f"--set {setting}: the recipe has nothing at {part!r}.")
+    raise InputError(f"{where}: the recipe has nothing at {part!r}.")

@@ -6,13 +6,15 @@ import dataclasses
 import shlex
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolbank.config.assets import AssetFolders, current_folders, looking_in
 from toolbank.llm.engines.kind import release_engines
+from toolbank.llm.journal import borrowing
 from toolbank.llm.searches import copy_replies
 from toolbank.llm.templates import check_template
 from toolbank.run.assets import (
@@ -73,12 +75,16 @@ def run_recipe(
     start: str | None = None,
     until: str | None = None,
     replace: bool = False,
+    siblings: Sequence[RunFolder] = (),
+    send_only: bool = False,
 ) -> RunResult:
     """Run the stages that are not done yet, and `start` in any case, up to `until`.
 
     If `start` names several stages and all are done, run them all again. Otherwise run only the
     unfinished ones, so an interrupted run resumes. A stage that has to wait ends the run without
     an error. With `replace`, move the results of another recipe to replaced/; the journal stays.
+    Results and replies that runs of `siblings` have are copied. With `send_only`, stages that send
+    rounds do not wait for the replies.
 
     Raises:
         InputError: the recipe cannot be run, the stages before `start` are not done, or the
@@ -95,8 +101,12 @@ def run_recipe(
         comparison = compare_with_run(recipe, folder, stages)
         if not replace:
             comparison.require_none(folder)
-        with looking_in(comparison.folders):
-            return _run_chosen(recipe, notes, stages, chosen, start, comparison)
+        run_stage = partial(_run_stage, siblings=siblings, send_only=send_only)
+        others = (one.path for one in siblings)
+        with looking_in(comparison.folders), borrowing(others):
+            return _run_chosen(
+                recipe, notes, stages, chosen, start, comparison, run_stage
+            )
 
 
 def fit_to_folder(
@@ -109,7 +119,11 @@ def fit_to_folder(
     """
     placed = place_replies(recipe.recipe, recipe.path, folder.path)
     given = dataclasses.replace(recipe, recipe=keep_prompts(placed, folder))
-    return fit_to_dataset(given, folder)
+    fitted, notes = fit_to_dataset(given, folder)
+    if recipe.recipe.sweep:
+        sweep = command("sweep", recipe.path)
+        notes.append(f"sweep: not used here; for a run of each combination: {sweep}")
+    return fitted, notes
 
 
 def find_todo(stages: Sequence[Stage]) -> list[str]:
@@ -200,6 +214,7 @@ def _run_chosen(
     chosen: Sequence[Stage],
     start: str | None,
     comparison: RecipeComparison,
+    run_stage: Callable[[Stage, bool], Outcome | None],
 ) -> RunResult:
     folder, others = stages[0].folder, comparison.others
     # With another recipe, every stage runs again.
@@ -266,7 +281,7 @@ def _run_chosen(
                 if stage.is_done and (changed := stage.refresh()):
                     folder.restamp(stage.name, changed)
                 anew = again == [stage.name]
-                return _run_stage(stage, anew) if stage.name in names else None
+                return run_stage(stage, anew) if stage.name in names else None
 
         used = [stage for stage in stages if stage.name in {*names, *ended}]
         done = run_in_rounds(used, run_one)
@@ -407,12 +422,19 @@ def _require_before(
             )
 
 
-def _run_stage(stage: Stage, anew: bool) -> Outcome | None:
-    """Run a stage; None if it is done already."""
+def _run_stage(
+    stage: Stage, anew: bool, *, siblings: Sequence[RunFolder], send_only: bool
+) -> Outcome | None:
+    """Run a stage; None if it is done already, here or in a sibling."""
     folder, depends = stage.folder, stage.depends()
     if not anew and stage.is_done:
         print_message(f"{stage.name:<24} done already")
         return None
+    if not anew and (taken := stage.take_result(siblings)):
+        print_message(f"{stage.name:<24} as in {taken.path.name}")
+        return None
+    if send_only:
+        stage = stage.send_only()
     changed = folder.changed_files(stage.name)
     aside = set_aside(folder.path, changed)
     for path in changed:

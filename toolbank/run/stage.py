@@ -274,6 +274,22 @@ class Stage(ABC):
             self.name, key, files, complete=complete, depends=depends, assets=assets
         )
 
+    def take_result(self, siblings: Iterable[RunFolder]) -> RunFolder | None:
+        """Copy the result from a run that has made it of the same input; returns its folder.
+
+        A stage that calls models is not copied: it needs their replies too, which the journal
+        borrows.
+        """
+        with suppress(InputError):
+            depends, assets = self.depends(), self.asset_hashes()
+            key = stage_key(self.name, depends)
+            for one in () if self.asks_models else siblings:
+                if one.is_current(self.name, key, assets, must_be_complete=True):
+                    files = self.folder.copy_outputs(self.name, one)
+                    self.stamp(depends, files, complete=True)
+                    return one
+        return None
+
     def explain_todo(self) -> str:
         """Explain why it has to run again; "" if it has never run."""
         try:
@@ -379,6 +395,11 @@ def drop_copies(recipe: Recipe, queries: Sequence[Query]) -> tuple[list[Query], 
     return kept, len(found)
 
 
+def describe_left_out(**counts: int) -> dict[str, Any]:
+    """Return keys of bank.json with the number of queries that each left out; none for 0."""
+    return {key: {"queries_left_out": n} for key, n in counts.items() if n}
+
+
 def refresh_calls(
     path: Path, config: EngineConfig, folder: RunFolder
 ) -> tuple[Path, ...]:
@@ -451,6 +472,7 @@ def write_bank_info(
         "name": recipe.name,
         "domain": recipe.domain_name,
         "seed": recipe.seed,
+        **recipe.other_bank_seed,
         **recipe.other_language,
         **origin,
         "splits": {name: splits[name] for name in ("train", "validation", "test")},

@@ -11,11 +11,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from toolbank.bank.bank import read_labels
 from toolbank.config.assets import Asset, AssetFolders, looking_in
-from toolbank.requests.verify.gradings import (
-    find_set_aside,
-    read_earlier_gradings,
-    write_gradings,
-)
 from toolbank.system.errors import InputError
 from toolbank.system.files import read_json
 from toolbank.system.terminal import print_message
@@ -78,6 +73,8 @@ def has_unstored_grades(folder: RunFolder) -> bool:
 
 def read_verified(folder: RunFolder) -> dict[str, Any]:
     """Read verify.json, if there is one; `set_aside` comes from the labels if it is missing."""
+    from toolbank.requests.verify.gradings import find_set_aside
+
     if not folder.verified.is_file():
         return {}
     labels = read_labels(folder.bank / "labels.parquet")
@@ -94,6 +91,8 @@ def store_grades(folder: RunFolder, recipe: Recipe) -> None:
         InputError: the folder's labels, verify.json or bank cannot be read.
         ToolbankError: its journal cannot be read.
     """
+    from toolbank.requests.verify.gradings import read_earlier_gradings, write_gradings
+
     labels = folder.bank / "labels.parquet"
     if not has_unstored_grades(folder) or not labels.is_file():
         return

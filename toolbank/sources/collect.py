@@ -43,6 +43,7 @@ from toolbank.system.terminal import one_line
 _EXAMPLES = 3
 _TWINS = ".twins"
 _OPENAPI = "openapi:"
+_NO_LICENCE = ": not given by the source"
 
 
 def collect_tools(
@@ -151,17 +152,16 @@ def source_versions(sources: Sequence[SourceConfig]) -> list[str]:
     The version from its kind, and the hashes of its files in crawlers/. If any changes, the tools
     have to be collected again.
     """
-    versions = []
-    for source in sources:
-        hashes = (file.sha256[:16] for file in source_files([source]))
-        versions.append("#".join((_find(source).version(source), *hashes)))
-    return versions
+    return [
+        "#".join((_find(s).version(s), *(f.sha256[:16] for f in source_files([s]))))
+        for s in sources
+    ]
 
 
 def source_licences(sources: Sequence[SourceConfig]) -> tuple[str, ...]:
-    """List the licences of sources, such as "networkx 3.5: BSD-3-Clause", as far as they are known."""
-    found = (_find(source).licence(source) for source in sources)
-    return tuple(dict.fromkeys(filter(None, found)))
+    """List the licences of sources, such as "networkx 3.5: BSD-3-Clause"; an unknown one is named so."""
+    found = (_find(one).licence(one) or f"{one.label}{_NO_LICENCE}" for one in sources)
+    return tuple(dict.fromkeys(found))
 
 
 def source_files(sources: Sequence[SourceConfig]) -> tuple[Asset, ...]:

@@ -36,7 +36,7 @@ def check_output(
     _check_file(path)
     if path.exists() and not (overwrite and path.is_file()):
         raise InputError(
-            f"{path}: is there already. Give another --out, or --overwrite to replace it."
+            f"{path}: is there already. Give another file, or --overwrite to replace it."
         )
 
 

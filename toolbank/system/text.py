@@ -86,3 +86,17 @@ def _write_yaml(value: Any) -> str:
     import yaml
 
     return str(yaml.safe_dump(value, sort_keys=False, allow_unicode=True)).strip()
+
+
+# A spreadsheet takes these cells for formulas; the quote before them makes them text.
+_FORMULA = re.compile(r"'*[=+\-@\t\r]")
+
+
+def quote_formula(cell: str) -> str:
+    """Quote a cell of a CSV file that a spreadsheet would run as a formula."""
+    return f"'{cell}" if _FORMULA.match(cell) else cell
+
+
+def unquote_formula(cell: str) -> str:
+    """Remove the quote of `quote_formula`."""
+    return cell[1:] if cell[:1] == "'" and _FORMULA.match(cell) else cell

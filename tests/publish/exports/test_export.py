@@ -167,6 +167,27 @@ def test_a_damaged_bank_leaves_an_earlier_export_as_it_is(bank, tmp_path):
     assert files_under(tmp_path / "out") == before
 
 
+@pytest.mark.parametrize(
+    ("info", "text", "language"),
+    [
+        ({"generate": {}, "language": "ja"}, "total", "jpn-Jpan"),
+        ({"generate": {}}, "total", "eng-Latn"),
+        ({}, "What do all of the things that we sold in March add up to?", "eng-Latn"),
+        ({}, "Was haben alle Kunden im März zusammen für Kaffee bezahlt?", "deu-Latn"),
+    ],
+)
+def test_a_task_of_mteb_has_the_language_of_the_bank(tmp_path, info, text, language):
+    query = Query(id="1", query=text, tools=("sum",), split="test")
+    export_bank(Bank((Tool(name="sum"),), (query,), info), "mteb", tmp_path)
+    assert f'eval_langs=["{language}"]' in (tmp_path / "task.py").read_text()
+
+
+@pytest.mark.parametrize("form", ["beir", "mteb", "toolret", "sentence-transformers"])
+def test_labels_that_a_format_omits_are_counted(bank, tmp_path, form, capfd):
+    export_bank(bank, form, tmp_path)
+    assert "1 label names no tool of the bank" in capfd.readouterr().err
+
+
 def test_toolbank_format_has_the_published_columns(bank, tmp_path):
     export_bank(bank, "toolbank", tmp_path)
     columns = ("refined_instruction", "functions", "explanation")

@@ -1,4 +1,3 @@
-import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,7 +6,7 @@ from toolbank.bank.bank import Bank, Label
 from toolbank.bank.records import Query, Tool
 from toolbank.requests.profile.classes import (
     class_difficulty,
-    measure_overlap_coefficient,
+    measure_overlap,
     measure_wording,
     profile_bank,
 )
@@ -35,18 +34,13 @@ def profile(*args, **keys):
 
 
 @given(words, words)
-def test_the_overlap_is_symmetric_bounded_and_that_of_sets(one, other):
-    frame = pl.DataFrame(
-        {"a": [one], "b": [other]}, schema=dict.fromkeys("ab", pl.List(pl.String))
-    )
-    a, b = pl.col("a").list.unique(), pl.col("b").list.unique()
-    there, back = (
-        frame.select(measure_overlap_coefficient(*pair)).item()
-        for pair in ((a, b), (b, a))
-    )
-    smaller = min(len(set(one)), len(set(other)))
-    assert there == back == (len({*one} & {*other}) / smaller if smaller else 0)
-    assert 0 <= there <= 1
+def test_the_overlap_is_symmetric_and_bounded(one, other):
+    first, second = {*one}, {*other}
+    found = measure_overlap(first, second)
+    assert found == measure_overlap(second, first) and 0 <= found <= 1
+    if first and second:
+        assert (found == 1) == (first <= second or second <= first)
+        assert (found == 0) == first.isdisjoint(second)
 
 
 @given(words)

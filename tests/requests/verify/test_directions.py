@@ -171,14 +171,16 @@ def test_the_order_of_tools_makes_no_difference(directions):
 def test_free_answers_are_matched_by_name_and_by_description(
     directions, tool, does, names, kind
 ):
-    found, how = FurtherTools(directions).match(FreeAnswer(tool, does))
+    found, how = FurtherTools(directions.bank, lambda: directions).match(
+        FreeAnswer(tool, does)
+    )
     assert (found[:1], how) == (names, kind)
 
 
 def test_further_tools_are_free_answers_and_neighbours_of_what_is_newly_needed(
     directions,
 ):
-    find = FurtherTools(directions).find
+    find = FurtherTools(directions.bank, lambda: directions).find
     shown = [TOOLS[0].name, TOOLS[5].name]
     assert find(shown, shown, shown, 5)[0] == {}
     found, matched = find(

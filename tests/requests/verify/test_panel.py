@@ -22,6 +22,8 @@ from toolbank.report.sections import Verification
 from toolbank.requests.verify import VerifyConfig
 from toolbank.requests.verify.agreement import cohen_kappa, compare_all, fleiss_kappa
 from toolbank.requests.verify.gradings import choose_gradings, make_grading
+from toolbank.requests.verify.holes import DEFAULTS, HoleCheck, choose_retrievers
+from toolbank.retrievers.settings import Bm25Config, FusionConfig, Tool2VecConfig
 from toolbank.system.files import write_json
 
 ONE, TWO, THREE = ({"model": name} for name in ("one", "two", "three"))
@@ -99,21 +101,28 @@ def test_without_a_third_the_first_grader_counts(tmp_path):
     # A file is read in place of the graders, which are not asked.
     more = {"engine": "recorded", "replies": file, "graders": [ONE, TWO]}
     own = verify(None, tmp_path, earlier=found.value.content, **more).value.content
-    assert own["people_and_models"]["same"] == 1
+    [same] = [p for p in own["kappa"]["pairs"] if p["graders"] == ("ann", "one")]
+    assert (same["tools"], same["same"]) == (6, 6)
     assert {one["query"] for one in own["open"]} == {"q3", "q5", "q7", "q9", "q11"}
-    assert [one["source"] for one in own["graders"]] == ["ann", "one", "two"]
+    assert own["panel"] == found.value.content["panel"]
+    # Where one and two agree, the grades of both are in use.
+    used = {one["source"]: one["used"] for one in own["graders"]}
+    assert used == {"ann": 1, "one": 11, "two": 6}
 
 
 def test_what_another_grader_graded_is_graded(tmp_path):
     def answer(call):
         number = int(shown(call)[0].split()[-1].rstrip("."))
         bad = number == 0 or (number == 1 and call.body["model"] == "two")
-        return needs("shop.burn" if bad else min(shown(call)[1]))
+        tool = "shop.burn" if bad else min(shown(call)[1])
+        needed, other = {"tool": tool, "why": ""}, {"tool": tool, "for": tool}
+        return Answer.json({"needed": [needed], "alternatives": [other], "aside": ""})
 
     found, _ = grades_of(BANK, answer, tmp_path, graders=[ONE, TWO])
     given = found.value.content["not_graded"]
     rows_of = {(one["query"], one["model"], one.get("instead")) for one in given}
     assert rows_of == {("q0", "one", None), ("q0", "two", None), ("q1", "two", "one")}
+    assert found.value.content["dropped_alternatives"] == {"graded-twice": 21}
     path = tmp_path / "verify.json"
     write_json(path, {**found.value.content, "calls": {}})
     assert read_checked(path, Verification).ungraded == 1
@@ -131,19 +140,6 @@ def test_what_another_grader_graded_is_graded(tmp_path):
 def test_graders_that_can_say_nothing_of_each_other_are_refused(graders, told):
     with pytest.raises(ValueError, match=told):
         VerifyConfig(engine="openai", graders=graders)
-
-
-def test_what_models_said_stays_where_a_person_grades(tmp_path):
-    ask = partial(by_name, choose=half)
-    panel, _ = grades_of(BANK, ask, tmp_path, graders=[ONE, TWO, THREE])
-    file = tmp_path / "ann"
-    said = {"query": "q0", "needed": [{"tool": BANK.queries[0].tools[1]}]}
-    file.write_text(json.dumps(said))
-    own = panel.value.content
-    found = verify(None, tmp_path, engine="recorded", replies=file, earlier=own)
-    assert found.value.content["panel"] == own["panel"]
-    rest = lambda one: [row for row in rows(one, "query", "tool") if row[0] != "q0"]  # noqa: E731
-    assert rest(found) == rest(panel)
 
 
 def test_graders_inherit_the_engine(tmp_path):
@@ -341,6 +337,32 @@ def test_holes_are_what_retrievers_find_and_nobody_has_seen(tmp_path):
         verify(server, tmp_path, TESTED, **{**few, "holes": 6})
         assert len(server.calls) == 2
     assert again.value.content == found.value.content
+
+
+def test_the_hole_check_pools_the_retrievers_of_the_recipe():
+    own = [
+        Bm25Config(name="mine", requests=True),
+        Bm25Config(),
+        Tool2VecConfig(name="trained", training={"epochs": 1}),
+        FusionConfig(),
+    ]
+    labels = [one.label for one in choose_retrievers(own)]
+    assert labels == ["mine", "descriptions", "nearest", "tool2vec"]
+
+
+def test_what_a_person_labelled_and_no_grader_saw_is_no_hole():
+    query = TESTED.queries[1]
+    other = next(name for name in TESTED.tool_names if name not in query.tools)
+    bank = Bank(TESTED.tools[:9], (TESTED.queries[0], query))
+    labels = [
+        Label(query=query.id, tool=t, grade="needed") for t in (*query.tools, other)
+    ]
+    check = HoleCheck(bank, labels, {query.id: query.tools}, DEFAULTS, 1, 0)
+    [graded], candidates = check.to_grade
+    tools = [one.tool for one in candidates[graded.id]]
+    assert len(tools) == len(set(tools))
+    found = check.measure({query.id: labels})
+    assert (found.missing.count, found.missing.n) == (0, 3)
 
 
 def test_a_hole_check_without_holes_asks_for_nothing(tmp_path):

@@ -116,7 +116,7 @@ def test_what_a_person_says_comes_back_as_it_was_said(
         (q.id, name) for q in bank.queries for name in NAMES
     )
     path = folder / {"csv": "s.csv", "argilla": "s", "label-studio": "s.json"}[form]
-    write_sheet(path, rows, form, blind=blind, name="kit")
+    write_sheet(path, rows, form, "kit")
     expected = {}
     for query in bank.queries:
         note = data.draw(ODD).strip()
@@ -132,14 +132,15 @@ def test_what_a_person_says_comes_back_as_it_was_said(
         said = expected.get(query)
         return ("", "", "") if said is None else said.get(tool, ("no", "", ""))
 
-    found = read_reviews([fill(path, form, judge)], bank, folder / "candidates.parquet")
-    assert not found.unfinished
+    filled = fill(path, form, judge)
+    gradings, unfinished = read_reviews([filled], bank, folder / "candidates.parquet")
+    assert not unfinished
     got = {
         one.query: {
             label.tool or "kit.t0": (label.grade, label.stands_for, label.reason)
             for label in one.labels
         }
-        for one in found.gradings
+        for one in gradings
     }
     wanted = {
         query: {
@@ -149,9 +150,9 @@ def test_what_a_person_says_comes_back_as_it_was_said(
         for query, said in expected.items()
     }
     assert got == wanted
-    assert {(one.kind, one.source) for one in found.gradings} <= {("person", "ann")}
+    assert {(one.kind, one.source) for one in gradings} <= {("person", "ann")}
     texts = {query.id: query.query for query in bank.queries}
-    assert all(one.text == texts[one.query] for one in found.gradings)
+    assert all(one.text == texts[one.query] for one in gradings)
 
 
 BANK = Bank(
@@ -163,12 +164,12 @@ BANK = Bank(
 )
 
 
-def sheet(folder, form="csv", **more):
+def sheet(folder, form="csv"):
     path = (
         folder / {"csv": "ann.csv", "argilla": "ann", "label-studio": "ann.json"}[form]
     )
     rows = make_sheet(BANK, pool(folder, BANK), 50, 0, blind=True)
-    write_sheet(path, rows, form, blind=True, name="kit", **more)
+    write_sheet(path, rows, form, "kit")
     return path
 
 
@@ -230,12 +231,22 @@ def test_another_json_file_is_no_sheet(tmp_path, content):
         read_reviews([tmp_path / "x.json"], BANK, tmp_path / "none.parquet")
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "told"),
+    [("x.CSV", "", "Rename"), ("x.csv", "", "not a sheet"), ("x.json", "[]", "not a")],
+)
+def test_a_file_without_judgements_is_refused(tmp_path, name, content, told):
+    (tmp_path / name).write_text(content)
+    with pytest.raises(InputError, match=rf"{name}.*{told}"):
+        read_reviews([tmp_path / name], BANK, tmp_path / "none.parquet")
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_judgements_may_be_in_capitals(tmp_path, form):
     judge = lambda _, tool: ("Needed " if tool == "kit.t1" else "NO", "", "")  # noqa: E731
     path = fill(sheet(tmp_path, form), form, judge)
-    found = read_reviews([path], BANK, tmp_path / "candidates.parquet")
-    assert [[label.tool for label in one.labels] for one in found.gradings] == [
+    gradings, _ = read_reviews([path], BANK, tmp_path / "candidates.parquet")
+    assert [[label.tool for label in one.labels] for one in gradings] == [
         ["kit.t1"]
     ] * len(BANK.queries)
 
@@ -245,10 +256,10 @@ def test_a_request_that_is_only_begun_does_not_count(tmp_path, form):
     begun = {("q0", "kit.t3"): "no", ("q1", "kit.t3"): "needed"}
     judge = lambda query, tool: (begun.get((query, tool), ""), "", "")  # noqa: E731
     path = fill(sheet(tmp_path, form), form, judge)
-    found = read_reviews([path], BANK, tmp_path / "candidates.parquet")
+    found, unfinished = read_reviews([path], BANK, tmp_path / "candidates.parquet")
     # A person who fills in a table leaves the others blank.
-    assert [one.query for one in found.gradings] == (["q1"] if form == "csv" else [])
-    assert ("ann", "q0") in found.unfinished
+    assert [one.query for one in found] == (["q1"] if form == "csv" else [])
+    assert ("ann", "q0") in unfinished
 
 
 def grader(call):

@@ -127,6 +127,9 @@ def test_candidates_stay_as_they_were_pooled_though_requests_are_added(tmp_path)
         assert set(anew["query"]) == {query.id for query in BANK.queries}
         # Those that were graded stay, as what the grades were chosen from.
         assert before["key"].is_in(pl.read_parquet(path)["key"].to_list()).all()
+        verify(server, tmp_path)
+        # Those of the present settings come first: people review these.
+        assert pl.read_parquet(path)[: before.height].equals(before)
 
 
 def test_replies_that_say_what_cannot_be_are_counted_and_first_labels_stay(tmp_path):

@@ -11,7 +11,11 @@ from tests.servers.chat import Answer, ChatServer
 from tests.world import drafted, good_reply, polished, write_recipe
 from toolbank.bank.records import Tool
 from toolbank.requests.write.checks import TextChecker
-from toolbank.requests.write.language import LANGUAGES, find_other_language
+from toolbank.requests.write.language import (
+    LANGUAGE_TAGS,
+    LANGUAGES,
+    find_other_language,
+)
 
 NAMES = ("numpy.linalg.norm", "numpy.nan_to_num", "pandas.DataFrame", "shop.mean")
 TOOLS = [Tool(name=name) for name in NAMES]
@@ -73,8 +77,11 @@ def test_what_has_no_word_of_a_language_is_left_to_the_other_checks():
 
 def test_the_languages_are_those_of_the_detector():
     lingua = pytest.importorskip("lingua")
-    known = {one.iso_code_639_1.name.lower() for one in lingua.Language.all()}
-    assert set(LANGUAGES) == known
+    known = {
+        one.iso_code_639_1.name.lower(): one.iso_code_639_3.name.lower()
+        for one in lingua.Language.all()
+    }
+    assert {code: tag[:3] for code, tag in LANGUAGE_TAGS.items()} == known
 
 
 def answer(call):

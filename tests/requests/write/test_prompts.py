@@ -70,9 +70,9 @@ def user_file(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("settings", "numbers", "expected"),
     [
-        ({}, (2, 3, 4, 5), "89b17eccb4b57fc0"),
-        ({"min_tools": 1}, (1, 3), "3b13b803693af89b"),
-        ({"tools_per_query": {1: 1.0, 4: 1.0}}, (1, 4), "5cc88ab188dc7b94"),
+        ({}, (2, 3, 4, 5), "c30876c5aa04c26b"),
+        ({"min_tools": 1}, (1, 3), "e609a54882bbd604"),
+        ({"tools_per_query": {1: 1.0, 4: 1.0}}, (1, 4), "bec905c417a600d3"),
     ],
 )
 def test_the_prompts_stay_as_they_are(settings, numbers, expected):
@@ -124,7 +124,8 @@ def test_examples_are_a_function_of_seed_and_attempt():
     assert prompts(seed=2).draw_examples(7, 5, 2) != drawn[0]
     assert prompts(seed=1).draw_examples(8, 5, 2) != drawn[0]
     for example in drawn[0]:
-        assert example["query"] in text(write(attempt=7, seed=1))
+        assert example["draft"] in text(write(attempt=7, seed=1))
+        assert example["query"] not in text(write(attempt=7, seed=1))
     assert "# Examples" not in text(write(examples=0))
 
 
@@ -209,7 +210,27 @@ def test_shipped_examples_are_what_we_ask_a_writer_for(domain):
         assert 2 <= len(set(names)) == len(names) <= 5
         assert 12 <= len(example.query.split()) <= 60
         assert is_english(example.query)
-        assert "_" not in example.query
+        assert "_" not in example.query + example.draft
+        assert is_english(example.draft) and example.draft != example.query
+
+
+def test_attempts_with_the_same_tools_are_asked_for_different_requests():
+    made = prompts()
+    for of in (
+        [text(made.write(n, TOOLS, 2)) for n in range(12)],
+        [text(made.polish(n, DRAFT, TOOLS[:2])) for n in range(12)],
+    ):
+        guides = {re.search(r"field: .*|^- Begin .*", one, re.M)[0] for one in of}
+        assert len(guides) == 12
+
+
+def test_a_drawn_tool_is_shown_with_those_to_keep_out():
+    made = prompts(tools_per_query={1: 1.0})
+    request = made.write(0, TOOLS[:1], 1, 1, TOOLS[1:])
+    chosen, others = text(request).split("# Tools to keep out")
+    assert TOOLS[0].name in chosen
+    assert all(f"- {tool.name}: {tool.summary}" in others for tool in TOOLS[1:])
+    assert request.schema["properties"]["tools"]["items"]["enum"] == [TOOLS[0].name]
 
 
 def test_whose_prompts_are_used_is_told(user_file):

@@ -297,3 +297,40 @@ def test_alternatives_say_the_same_and_do_the_same(first, second, expected):
     others = [Tool(name=f"o{n}", summary=f"Work on {w}.") for n, w in enumerate(WORDS)]
     pair = [Tool(name="a", summary=first), Tool(name="b", summary=second)]
     assert Affinity([*pair, *others]).are_alternatives(0, 1) is expected
+
+
+@pytest.mark.parametrize("sampling", ["deck", "related"])
+def test_distinct_sets_draw_the_tool_of_each_request_for_one(sampling):
+    def make():
+        shares = {1: 1, 2: 2}
+        config = GenerateConfig(
+            tools_per_query=shares, sampling=sampling, distinct_sets=True
+        )
+        return make_offers(tools(40), config, 0)
+
+    forwards, backwards = make(), make()
+    made = [forwards.offer(n) for n in range(200)]
+    assert [backwards.offer(n) for n in reversed(range(200))] == made[::-1]
+    single = [offer for offer in made if offer.at_most == 1]
+    assert len(single) > 40
+    assert len({offer.tools for offer in single[:40]}) == 40
+    assert all(offer.tools[0] not in offer.contrast for offer in single)
+    assert max(len(offer.contrast) for offer in single) <= 9
+    assert all(len(offer.tools) == 10 for offer in made if offer.at_most == 2)
+
+
+@given(st.integers(21, 60), st.integers())
+@settings(deadline=None)
+def test_no_tool_meets_the_first_tool_of_related_sets_twice(n, seed):
+    # All are alike, so that the related ones are drawn from all.
+    alike = [Tool(name=f"t{i}", summary="Work on it.") for i in range(n)]
+    config = GenerateConfig(
+        sampling="related", distinct_sets=True, separate_alternatives=False
+    )
+    made = make_offers(alike, config, seed)
+    pairs = [
+        frozenset((first, other))
+        for first, *others in (made.offer(i).tools for i in range(n))
+        for other in others
+    ]
+    assert len(set(pairs)) == len(pairs)

@@ -1,10 +1,26 @@
 """A real HTTP API on loopback, which notes what comes."""
 
+import asyncio
 import json
 import threading
 import time
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from toolbank.search.calls.mcp import McpSessions
+
+
+def call_server(tool, arguments, target):
+    """The texts that an MCP server answers to a call."""
+
+    async def ask():
+        sessions = McpSessions()
+        try:
+            return await sessions.call(tool, arguments, target)
+        finally:
+            await sessions.close()
+
+    return "\n".join(part.text for part in asyncio.run(ask()).content)
 
 
 @contextmanager

@@ -12,12 +12,11 @@ from time import monotonic
 
 import pytest
 
-from tests.search.calls.apis import serving
+from tests.search.calls.apis import call_server, serving
 from tests.sources.resolving import resolve_to
 from toolbank.bank.records import HttpCall
 from toolbank.search.calls import CallError, Target, mcp
 from toolbank.search.calls.http import prepare_request, send
-from toolbank.search.calls.mcp import send_to_mcp
 
 SERVER = Path(__file__).with_name("weather_server.py")
 CITY, RAIN = {"city": "Oslo"}, "Rain in Oslo, says nobody."
@@ -38,7 +37,7 @@ def port(ports):
 
 def call(port, tool="forecast", arguments=CITY, host="127.0.0.1", **target):
     target = {"private": True, "mcp": f"http://{host}:{port}/mcp", **target}
-    return asyncio.run(send_to_mcp(tool, arguments, Target(**target)))
+    return call_server(tool, arguments, Target(**target))
 
 
 def test_a_call_goes_to_one_of_several_addresses_that_answers(ports, monkeypatch):
@@ -87,7 +86,7 @@ SILENT = "import sys; sys.stdin.read()"
 def test_a_server_that_does_not_answer_is_given_up(monkeypatch, command, said):
     monkeypatch.setattr(mcp, "CALL_TIME", 2)
     with pytest.raises(CallError, match=said):
-        asyncio.run(send_to_mcp("forecast", {}, Target(command=command)))
+        call_server("forecast", {}, Target(command=command))
 
 
 def test_only_secrets_of_the_environment_are_hidden(monkeypatch):
@@ -98,7 +97,7 @@ def test_only_secrets_of_the_environment_are_hidden(monkeypatch):
     ):
         monkeypatch.setenv(variable, value)
         target = Target(command=command, environment={"NAME": variable})
-        told = asyncio.run(send_to_mcp("forecast", CITY, target))
+        told = call_server("forecast", CITY, target)
         assert told == f"Rain in Oslo, says {shown}."
 
 
@@ -127,7 +126,7 @@ def test_a_call_ends_though_the_end_of_its_session_is_not_answered(monkeypatch):
         target = Target(mcp=address, private=True)
         began = monotonic()
         with pytest.raises(CallError, match=r"did not answer in 0\.5 s"):
-            asyncio.run(send_to_mcp("forecast", CITY, target))
+            call_server("forecast", CITY, target)
         done.set()
     assert "DELETE" in [method for method, *_ in came]
     assert monotonic() - began < 10
@@ -148,7 +147,7 @@ def test_an_mcp_server_may_not_compress(bombs):
     address, came = bombs
     target = Target(mcp=address, private=True)
     with pytest.raises(CallError, match="compressed"):
-        asyncio.run(send_to_mcp("forecast", {}, target))
+        call_server("forecast", {}, target)
     assert came[-1][2]["Accept-Encoding"] == "identity"
 
 

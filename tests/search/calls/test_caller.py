@@ -32,9 +32,9 @@ def api():
 
 def call(tool, arguments, address, patterns=("*",), writes=False, **target):
     targets = {"pets": Target(url=address, **{"private": True, **target})}
-    return asyncio.run(
-        ToolCaller(patterns, targets, writes=writes).call(tool, arguments)
-    )
+    caller = ToolCaller(patterns, targets, writes=writes)
+    [part] = asyncio.run(caller.call(tool, arguments)).content
+    return part.text
 
 
 def test_a_call_is_passed_on(api, monkeypatch):
@@ -156,7 +156,7 @@ def test_a_wrong_file_is_told_what_is_wrong(tmp_path, target, said):
     path = tmp_path / "calls.yaml"
     path.write_text(f"sources: {{pets: {target}}}")
     with pytest.raises(InputError, match=said) as told:
-        read_targets(path)
+        read_targets([path])
     assert str(path) in str(told.value)
     assert "me:secret" not in str(told.value)
 

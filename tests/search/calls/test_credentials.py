@@ -5,11 +5,10 @@ import json
 
 import pytest
 
-from tests.search.calls.apis import serving
+from tests.search.calls.apis import call_server, serving
 from toolbank.bank.records import Argument, HttpCall
 from toolbank.search.calls import CallError, Target
 from toolbank.search.calls.http import prepare_request, send
-from toolbank.search.calls.mcp import send_to_mcp
 
 SECRET = 'sk-"verysecret"&more'
 CREDENTIAL = {"variable": "PETS_KEY", "header": "X-Key"}
@@ -33,7 +32,7 @@ def call_api(address, operation=HttpCall(method="GET", path="/"), **arguments): 
 
 def call_mcp(address):
     target = Target(mcp=address, credential=CREDENTIAL, private=True)
-    return asyncio.run(send_to_mcp("read", {}, target))
+    return call_server("read", {}, target)
 
 
 CALLS = {"api": call_api, "mcp": call_mcp}

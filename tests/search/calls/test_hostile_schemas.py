@@ -1,6 +1,5 @@
 """What a called server says is data: no schema and no answer of it can stop the service."""
 
-import asyncio
 import json
 import sys
 import threading
@@ -10,12 +9,12 @@ from contextlib import ExitStack, contextmanager
 import pytest
 import yaml
 
+from tests.search.calls.apis import call_server
 from tests.search.calls.apis import serving as serving_requests
 from tests.search.packed.packs import TOOLS, write_pack
 from tests.search.serve.servers import KEY, serving
 from toolbank.bank.records import McpCall, Tool
 from toolbank.search.calls import Target
-from toolbank.search.calls.mcp import send_to_mcp
 
 pytest.importorskip("mcp", reason="the extra mcp is not installed")
 
@@ -248,4 +247,4 @@ def test_a_large_answer_of_few_values_is_passed_on():
     body = json.dumps({**RPC, "id": "ID", "result": answer}).replace('"ID"', "ID")
     with answering({}, "inputSchema", raw=body.encode()) as address:
         target = Target(mcp=address, private=True)
-        assert asyncio.run(send_to_mcp("cruel", {}, target)) == rows + "\n"
+        assert call_server("cruel", {}, target) == rows + "\n"

@@ -11,7 +11,7 @@ from contextlib import suppress
 
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
-from mcp.types import ToolAnnotations
+from mcp.types import ImageContent, ResourceLink, ToolAnnotations
 
 server = MCPServer("weather", log_level="ERROR")
 
@@ -47,10 +47,39 @@ def tell(ctx: Context) -> str:
     return str(dict(ctx.headers))
 
 
+notes = []
+
+
+@server.tool()
+async def note(text: str, ctx: Context) -> list:
+    """Write down what the weather was, and show the notes: their number, a picture, a file."""
+    notes.append(text)
+    await ctx.report_progress(1, 2, "written")
+    where = "file:///notes.txt"
+    return [
+        f"{len(notes)} notes by {os.getpid()}",
+        ImageContent(data="aGVsbG8=", mime_type="image/png"),
+        ResourceLink(name="notes", uri=where),
+    ]
+
+
+@server.tool()
+def fall() -> str:
+    """End in the middle of the weather."""
+    os._exit(3)
+
+
+@server.tool()
+def complain() -> str:
+    """Tell that there is no weather."""
+    raise ValueError("there is no weather")
+
+
 def run_http():
     import uvicorn
 
-    listening = [socket.create_server(("127.0.0.1", 0))]
+    port = int(*sys.argv[2:] or [0])
+    listening = [socket.create_server(("127.0.0.1", port))]
     with suppress(OSError):
         listening.append(socket.create_server(("::1", 0), family=socket.AF_INET6))
     ports = [one.getsockname()[1] for one in listening]
@@ -60,4 +89,4 @@ def run_http():
 
 
 if __name__ == "__main__":
-    run_http() if sys.argv[1:] == ["http"] else server.run()
+    run_http() if sys.argv[1:2] == ["http"] else server.run()

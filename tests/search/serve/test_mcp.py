@@ -132,13 +132,13 @@ def test_calls_go_where_the_file_says(calling):
             [hit, *_] = (await ask("search_tools", query="weather of a city"))["hits"]
             city = {"city": "Oslo"}
             said = await ask("call_tool", name=hit["name"], arguments=city)
-            assert said == "Rain in Oslo, says radio."
+            assert said["result"] == "Rain in Oslo, says radio."
             wrong = await ask("call_tool", name=hit["name"], arguments={})
             assert "'city' is a required property" in wrong
             return await ask("call_tool", name="weather/make_rain", arguments=city)
 
     assert "may change something" in anyio.run(session)
-    assert anyio.run(session, "--call-writes") == "done"
+    assert anyio.run(session, "--call-writes") == {"result": "done"}
 
 
 def test_what_an_agent_calls_counts_as_chosen(calling, tmp_path):
@@ -149,11 +149,17 @@ def test_what_an_agent_calls_counts_as_chosen(calling, tmp_path):
         async with asking(where) as (_, ask):
             found = await ask("search_tools", query="weather of a city")
             call = {"name": "weather/forecast", "search": found["id"]}
-            assert "Rain" in await ask("call_tool", **call, arguments={"city": "Oslo"})
+            said = await ask("call_tool", **call, arguments={"city": "Oslo"})
+            assert "Rain" in said["result"]
             assert "required" in await ask("call_tool", **call, arguments={})
 
     anyio.run(session)
-    search, choice = map(json.loads, log.read_text().splitlines())
+    rows = [json.loads(line) for line in log.read_text().splitlines()]
+    assert [row["event"] for row in rows] == ["search", "call", "choice", "call"]
+    search, called, choice, failed = rows
+    assert (called["client"], called["called"]) == ("mcp", "weather/forecast")
+    assert (called["outcome"], failed["outcome"]) == ("answered", "failed")
+    assert "Oslo" not in log.read_text()
     assert (search["event"], choice["tools"]) == ("search", ["weather/forecast"])
     assert search["query"] == choice["query"] == "weather of a city"
 

@@ -6,8 +6,9 @@ import math
 import sqlite3
 import zlib
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import ExitStack, closing, suppress
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager, suppress
+from contextvars import ContextVar
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -118,6 +119,23 @@ def _percentile(
 
 
 _LOCK_WAIT_S = 5.0
+_ENTRIES = (
+    "SELECT identities.identity, replies.* FROM replies "
+    "JOIN identities ON identities.id = replies.identity"
+)
+
+
+_SIBLINGS: ContextVar[tuple[Path, ...]] = ContextVar("siblings", default=())
+
+
+@contextmanager
+def borrowing(folders: Iterable[Path]) -> Iterator[None]:
+    """Let journals that are opened in the block copy replies from those of these run folders."""
+    token = _SIBLINGS.set(tuple(folders))
+    try:
+        yield
+    finally:
+        _SIBLINGS.reset(token)
 
 
 class Journal:
@@ -143,6 +161,8 @@ class Journal:
         # The identities that are on disk, and the keys of damaged replies.
         self._identities: set[str] = set()
         self._damaged: set[str] = set()
+        self.siblings = [folder for folder in _SIBLINGS.get() if folder != path.parent]
+        self._lenders: list[tuple[Path, sqlite3.Connection]] = []
 
     def __enter__(self) -> Self:
         with ExitStack() as stack, errors.explained(self.path):
@@ -171,6 +191,21 @@ class Journal:
         """Get the reply of an earlier call; None if there is none or it is damaged."""
         rows = self._read("SELECT * FROM replies WHERE key = ?", key)
         return self._read_reply(key, rows[0]) if rows else None
+
+    async def borrow(self, key: str) -> ChatReply | None:
+        """Copy the reply of an earlier call from a sibling, and return it; None if none has it.
+
+        Raises:
+            ToolbankError: as of `put`, or a sibling's journal is damaged.
+        """
+        for path, lender in self._lenders:
+            with errors.explained(path):
+                rows = lender.execute(f"{_ENTRIES} WHERE key = ?", (key,)).fetchall()
+            for identity, *row in rows:
+                if (reply := read_row(row)) is not None:
+                    await self._write([(REPLIES, (identity, *row[1:]))], identity)
+                    return reply
+        return None
 
     async def put(
         self, key: str, identity: str, request: ChatRequest, reply: ChatReply
@@ -222,8 +257,7 @@ class Journal:
             ToolbankError: the file is damaged.
         """
         rows = self._read_anew(
-            "SELECT identities.identity, replies.* FROM replies "
-            "JOIN identities ON identities.id = replies.identity",
+            _ENTRIES,
             {} if attempt is None else {"attempt": (attempt,)},
             "attempt, stage DESC, key",
         )
@@ -287,6 +321,11 @@ class Journal:
         self._writer = Writer(self.path, connection)
         stack.callback(self._writer.close)
         self._reader = stack.enter_context(closing(_connect(self.path)))
+        self._lenders = [
+            (path, stack.enter_context(closing(_connect(path))))
+            for path in (folder / self.path.name for folder in self.siblings)
+            if path.is_file()
+        ]
 
     def _open_to_read(self, stack: ExitStack) -> None:
         reader = stack.enter_context(closing(_connect(self.path)))

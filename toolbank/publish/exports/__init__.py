@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolbank.config.registry import Registry
-from toolbank.publish.exports.kind import ExportKind
+from toolbank.publish.exports.kind import ExportKind, count_unknown
 from toolbank.system.folders import FolderKind, replacing
+from toolbank.system.numbers import count
+from toolbank.system.terminal import print_message
 
 if TYPE_CHECKING:
     from toolbank.bank.bank import Bank
@@ -41,14 +43,20 @@ def export_bank(bank: Bank, form: str, folder: Path) -> list[Path]:
     """Write a bank to a folder in one of `EXPORTS`, and return the files and folders.
 
     Queries have their merged labels as tools. The files are complete before they replace an
-    earlier export.
+    earlier export. A message says how many labels a format omits.
 
     Raises:
         InputError: the format is unknown, or the folder has other files.
         ToolbankError: the folder can't be written to.
     """
     kind = EXPORTS.find(form, "--format")
-    return _write(folder, kind, partial(kind.write, bank))
+    written = _write(folder, kind, partial(kind.write, bank))
+    if kind.known_only and (unknown := count_unknown(bank)):
+        print_message(
+            f"{count(unknown, 'label names', 'labels name')} no tool of the bank, and the format "
+            f"{form} omits {'it' if unknown == 1 else 'them'}."
+        )
+    return written
 
 
 def export_folder(bank: Path, form: str, folder: Path) -> list[Path]:

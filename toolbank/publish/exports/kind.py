@@ -23,12 +23,14 @@ class ExportKind:
     - `optional` are the files and folders that only some banks have; those of an earlier export
       are removed.
     - `tools_only`: it has no requests, so labels and splits do not matter.
+    - `known_only`: it omits labels that name no tool of the bank, and requests without others.
     - `stream` does what `write` does, from the folder of a bank, row by row.
     """
 
     write: Callable[[Bank, Path], None]
     optional: tuple[str, ...] = ()
     tools_only: bool = False
+    known_only: bool = False
     stream: Callable[[Path, Path], None] | None = None
 
 
@@ -43,6 +45,12 @@ def select_split(bank: Bank, split: Split) -> list[LabelledQuery]:
         for query in bank.queries
         if (query.split or other) == split and not is_aside(query, bank.verified)
     ]
+
+
+def count_unknown(bank: Bank) -> int:
+    """Count the labels of the splits that name no tool of the bank."""
+    queries = (query for split in SPLITS for query in select_split(bank, split))
+    return sum(name not in bank.index for query in queries for name in query.tools)
 
 
 def is_aside(query: Query, verified: Mapping[str, QueryLabels]) -> bool:

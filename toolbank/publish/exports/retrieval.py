@@ -11,9 +11,17 @@ from typing import Any
 from toolbank.bank.bank import Bank
 from toolbank.publish.exports.kind import SPLITS, ExportKind, select_split, write_lines
 from toolbank.publish.qrels import BEIR_SPLITS, Corpus, QrelCounts, write_beir
+from toolbank.requests.write.checks import is_english
+from toolbank.requests.write.language import (
+    ENGLISH,
+    LANGUAGE_TAGS,
+    find_other_language,
+)
 from toolbank.system.files import write_text
 from toolbank.system.text import fill_template
 
+# So many requests show the language.
+_READ = 100
 _INSTRUCTION = "Given a request, retrieve the tools that it needs."
 
 
@@ -66,10 +74,25 @@ def export_mteb(bank: Bank, folder: Path) -> None:
         "publish/exports/mteb_task.py.j2",
         title=title,
         description=repr(f"Tools of {name} that a request needs."),
-        language=bank.info.get("language", ""),
+        language=LANGUAGE_TAGS[_find_language(bank)],
         splits=[split for split in ("test", "dev") if split in qrels][:1],
     )
     write_text(folder / "task.py", task)
+
+
+def _find_language(bank: Bank) -> str:
+    """Find the ISO 639-1 code of a bank's language: what it says, or else what its texts are in.
+
+    Raises:
+        MissingLibraryError: the texts are not English, and lingua is not installed.
+    """
+    if (stated := bank.info.get("language")) in LANGUAGE_TAGS:
+        return str(stated)
+    if "generate" in bank.info:
+        return ENGLISH
+    text = " ".join(query.query for query in bank.queries[:_READ])
+    other = "" if is_english(text) else find_other_language(text, ENGLISH)
+    return other or ENGLISH
 
 
 def export_toolret(bank: Bank, folder: Path) -> None:
@@ -105,8 +128,10 @@ def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-BEIR = ExportKind(export_beir, ("qrels",))
-MTEB = ExportKind(export_mteb, ("qrels",))
+BEIR = ExportKind(export_beir, ("qrels",), known_only=True)
+MTEB = ExportKind(export_mteb, ("qrels",), known_only=True)
 TOOLRET = ExportKind(
-    export_toolret, tuple(f"queries-{split}.jsonl" for split in SPLITS)
+    export_toolret,
+    tuple(f"queries-{split}.jsonl" for split in SPLITS),
+    known_only=True,
 )

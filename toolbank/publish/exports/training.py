@@ -112,4 +112,4 @@ def _group_alike(tools: Sequence[Tool]) -> list[set[int]]:
     return alike
 
 
-KIND = ExportKind(export_training, ("dev.json", "test.json"))
+KIND = ExportKind(export_training, ("dev.json", "test.json"), known_only=True)

@@ -163,9 +163,16 @@ def sample_verdicts(
 
 
 def judge_bank(
-    bank: Bank, config: JudgeConfig, *, seed: int, journal: Journal
+    bank: Bank,
+    config: JudgeConfig,
+    *,
+    seed: int,
+    journal: Journal,
+    matches: Mapping[str, str] | None = None,
 ) -> StepResult[dict[str, Any]]:
     """Judge pairs in both orders by every criterion; returns the content of judge.json.
+
+    `matches` are as in `draw_pairs`.
 
     Verdicts that differ by order make a tie. Pairs of identical texts are counted and not judged.
     Keys of the content: `judge`, `heuristic`, `against`, `n` (judged pairs), `identical` (the
@@ -177,7 +184,7 @@ def judge_bank(
         InputError: the other dataset, the prompt or the engine's settings can't be used.
         ToolbankError: the endpoint is down or refuses.
     """
-    pairs = draw_pairs(bank, config, seed)
+    pairs = draw_pairs(bank, config, seed, matches)
     kind = find_model(config)
     if kind is None:
         winners = [_ask_heuristic(pair, config) for pair in pairs]

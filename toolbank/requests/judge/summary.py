@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -197,14 +197,17 @@ class Pair:
         return self.query.text == self.other.text
 
 
-def draw_pairs(bank: Bank, config: JudgeConfig, seed: int) -> list[Pair]:
+def draw_pairs(
+    bank: Bank, config: JudgeConfig, seed: int, matches: Mapping[str, str] | None = None
+) -> list[Pair]:
     """Draw up to `config.pairs` pairs of different texts by the seed, each query in one at most.
 
     Pairs of identical texts that are drawn before the last of them are returned, too.
 
     A larger sample of the same seed begins with the smaller one. Against "draft", a query is paired
     with its own draft, and queries without one are skipped. Against another dataset, queries and
-    its requests are paired at random.
+    its requests are paired at random, unless `matches` has the id of the other request for that of
+    a query: then these are the pairs.
 
     Raises:
         InputError: the other dataset can't be read, holds no request, or has broken lines.
@@ -220,8 +223,13 @@ def draw_pairs(bank: Bank, config: JudgeConfig, seed: int) -> list[Pair]:
     else:
         queries, others = make_sides(bank.queries), read_sides(config.against)
         random.shuffle(queries)
-        random.shuffle(others)
-        pairs = list(map(Pair, queries, others))
+        if matches:
+            by_id = {other.id: other for other in others}
+            found = ((one, by_id.get(matches.get(one.id, ""))) for one in queries)
+            pairs = [Pair(one, other) for one, other in found if other]
+        else:
+            random.shuffle(others)
+            pairs = list(map(Pair, queries, others))
     drawn, left = [], config.pairs
     for pair in pairs:
         if not left:

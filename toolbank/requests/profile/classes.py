@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 
 import numpy as np
 import polars as pl
@@ -124,49 +124,33 @@ def measure_wording(bank: Bank, queries: Sequence[Query]) -> list[tuple[float, f
     lower case, without stop words, cut after five letters. A tool is named if the request has all
     words of its name. Tools that the bank lacks do not count; without any, both are 0.
     """
-    tools = make_tools(bank).with_columns(
-        name=_stems(words_of_name(pl.col("tool"))),
-        gist=_stems(words_of(pl.col("gist"))),
-    )
-    own = [
-        [
-            bank.tools[bank.index[name]].name
-            for name in query.tools
-            if name in bank.index
-        ]
-        for query in queries
-    ]
-    rows = pl.DataFrame(
-        {"text": [query.query for query in queries], "tool": own},
-        schema={"text": pl.String, "tool": pl.List(pl.String)},
-    ).with_row_index("row")
-    words = rows.with_columns(text=_stems(words_of(pl.col("text")))).explode("tool")
-    found = (
-        words.join(tools, on="tool", how="left")
-        .with_columns(
-            overlap=measure_overlap_coefficient(
-                pl.col("text"), pl.col("name").list.set_union("gist")
-            ),
-            named=(pl.col("name").list.len() > 0)
-            & (pl.col("name").list.set_difference("text").list.len() == 0),
-        )
-        .group_by("row")
-        .agg(pl.col("overlap").mean(), pl.col("named").cast(pl.Float64).mean())
-    )
-    found = rows.select("row").join(found, on="row", how="left", maintain_order="left")
-    found = found.fill_null(0.0)
-    return list(zip(found["overlap"], found["named"], strict=True))
+    tools = make_tools(bank)
+    names = _stem(tools["tool"], words_of_name)
+    gists = _stem(tools["gist"], words_of)
+    texts = _stem(pl.Series([query.query for query in queries], dtype=pl.String))
+    found = []
+    for query, text in zip(queries, texts, strict=True):
+        own = [bank.index[name] for name in query.tools if name in bank.index]
+        overlaps = [measure_overlap(text, names[tool] | gists[tool]) for tool in own]
+        named = [bool(names[tool]) and names[tool] <= text for tool in own]
+        n = max(len(own), 1)
+        found.append((sum(overlaps) / n, sum(named) / n))
+    return found
 
 
-def measure_overlap_coefficient(first: pl.Expr, second: pl.Expr) -> pl.Expr:
+def measure_overlap(first: Set[str], second: Set[str]) -> float:
     """Compute the share of the smaller of two sets that is in the other; 0 if one is empty."""
-    smaller = pl.min_horizontal(first.list.len(), second.list.len())
-    shared = first.list.set_intersection(second).list.len()
-    return pl.when(smaller > 0).then(shared / smaller).otherwise(0.0)
+    smaller = min(len(first), len(second))
+    return len(first & second) / smaller if smaller else 0.0
 
 
-def _stems(words: pl.Expr) -> pl.Expr:
-    return content_words(words).list.eval(pl.element().str.head(_STEM)).list.unique()
+def _stem(
+    texts: pl.Series, split: Callable[[pl.Expr], pl.Expr] = words_of
+) -> list[set[str]]:
+    """The first letters of the content words of each text."""
+    words = content_words(split(pl.col("text")))
+    stems = words.list.eval(pl.element().str.head(_STEM))
+    return [*map(set, pl.DataFrame({"text": texts}).select(stems).to_series())]
 
 
 def _rank(

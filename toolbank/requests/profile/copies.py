@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -88,11 +88,10 @@ class Copies:
     sets: list[CopyCounts]
 
 
-@dataclass(frozen=True)
-class Match:
-    """A similar text of another list, by its place."""
+class Match(NamedTuple):
+    """A similar text of another list, by all the places that have its words."""
 
-    place: int
+    places: list[int]
     how: How
     score: float
 
@@ -110,29 +109,52 @@ def find_copies(
     - cosine: vectors with a cosine of at least `limits.cosine`. Only the two others with the most
       words in common are compared, and only if the cosine of the sets of content words is at least
       0.6, so that few of many texts have to be embedded.
+
+    Raises:
+        InputError: the encoder can't be loaded.
     """
-    folded, folded_others = (
-        [text.casefold() for text in one] for one in (texts, others)
-    )
-    seen = NearDuplicates(limits.jaccard, folded_others.__getitem__)
-    for text in folded_others:
-        seen.add(text)
-    found: dict[int, list[Match]] = {}
-    for place, text in enumerate(folded):
-        for other, jaccard in seen.find_all(text):
-            same = compared_words(text) == compared_words(folded_others[other])
-            how: How = "same" if same else "jaccard"
-            found.setdefault(place, []).append(Match(other, how, jaccard))
+    own, known = _group_same(texts), _group_same(others)
+    keys = [*known]
+    seen = NearDuplicates(limits.jaccard, keys.__getitem__)
+    for key in keys:
+        seen.add(key)
+    # By the numbers of distinct texts and distinct others.
+    found: list[dict[int, tuple[How, float]]] = [
+        {
+            other: ("same" if key == keys[other] else "jaccard", jaccard)
+            for other, jaccard in seen.find_all(key)
+        }
+        for key in own
+    ]
     if encoder is not None and limits.cosine is not None:
-        known = {(place, one.place) for place, many in found.items() for one in many}
-        pairs = [pair for pair in _share_words(texts, others) if pair not in known]
-        for place, other, cosine in _compare_vectors(texts, others, pairs, encoder):
+        first = [texts[places[0]] for places in own.values()]
+        second = [others[places[0]] for places in known.values()]
+        pairs = [
+            (row, other)
+            for row, other in _share_words(first, second)
+            if other not in found[row]
+        ]
+        for row, other, cosine in _compare_vectors(first, second, pairs, encoder):
             if cosine >= limits.cosine:
-                found.setdefault(place, []).append(Match(other, "cosine", cosine))
-    order = ("same", "jaccard", "cosine")
-    for matches in found.values():
-        matches.sort(key=lambda one: (order.index(one.how), -one.score, one.place))
-    return dict(sorted(found.items()))
+                found[row][other] = "cosine", cosine
+    order = get_args(How)
+    copies: dict[int, list[Match]] = {}
+    for places, matches in zip(own.values(), found, strict=True):
+        ranked = sorted(
+            (Match(known[keys[other]], *how) for other, how in matches.items()),
+            key=lambda one: (order.index(one.how), -one.score, one.places),
+        )
+        copies |= dict.fromkeys(places, ranked) if ranked else {}
+    return dict(sorted(copies.items()))
+
+
+def _group_same(texts: Sequence[str]) -> dict[str, list[int]]:
+    """The places of texts with the same words in the same order, by these words."""
+    places: dict[str, list[int]] = {}
+    for place, text in enumerate(texts):
+        words = " ".join(compared_words(text.casefold()))
+        places.setdefault(words, []).append(place)
+    return places
 
 
 MISSING = "requests that no tool fits"
@@ -210,21 +232,18 @@ def _count(
     encoder: EncoderConfig | None,
 ) -> Iterator[CopyCounts]:
     """The copies in each part that has requests, of a set that has some."""
-    queries = [query for part in parts.values() for query in part]
-    found = find_copies(_texts(queries), others, limits, encoder) if others else {}
-    start = 0
+    rows = [(of, query) for of, part in parts.items() for query in part]
+    texts = [query.query for _, query in rows]
+    found = find_copies(texts, others, limits, encoder) if others else {}
     for of, part in parts.items():
-        inside = {
-            place: one for place, one in found.items() if 0 <= place - start < len(part)
-        }
-        start += len(part)
         if not part or not others:
             continue
+        inside = {place: one for place, one in found.items() if rows[place][0] == of}
         copies = [
             Copy(
-                queries[place].id,
-                queries[place].query,
-                others[best.place],
+                rows[place][1].id,
+                texts[place],
+                others[best.places[0]],
                 best.how,
                 round(best.score, 4),
             )
@@ -232,13 +251,13 @@ def _count(
         ]
         copies.sort(key=lambda one: -one.score)
         numbers = {how: sum(one.how == how for one in copies) for how in get_args(How)}
-        copied = {one.place for many in inside.values() for one in many}
+        copied = {one.places[0]: one for many in inside.values() for one in many}
         yield CopyCounts(
             of,
             against,
             len(part),
             len(others),
-            copied=len(copied),
+            copied=sum(len(one.places) for one in copied.values()),
             examples=copies[:_EXAMPLES],
             **numbers,
         )
@@ -255,11 +274,11 @@ def _compare_vectors(
         return
     embed = load_encoder(encoder).encode_queries
     for start in range(0, len(pairs), _BATCH):
-        part = pairs[start : start + _BATCH]
-        first = embed([texts[place] for place, _ in part])
-        second = embed([others[place] for _, place in part])
+        rows, columns = zip(*pairs[start : start + _BATCH], strict=True)
+        first = embed([texts[row] for row in rows])
+        second = embed([others[column] for column in columns])
         cosines = np.einsum("nd,nd->n", first, second).tolist()
-        yield from ((*pair, cosine) for pair, cosine in zip(part, cosines, strict=True))
+        yield from zip(rows, columns, cosines, strict=True)
 
 
 def _share_words(

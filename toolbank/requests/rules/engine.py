@@ -28,7 +28,7 @@ from toolbank.requests.rules.english import (
 )
 from toolbank.requests.rules.wording import Profile, Profiles, fill, say_plainly
 from toolbank.requests.write.affinity import Affinity
-from toolbank.requests.write.sampling import RelatedOffers
+from toolbank.requests.write.sampling import make_offers
 
 if TYPE_CHECKING:
     from toolbank.requests.write.config import GenerateConfig
@@ -254,7 +254,8 @@ class RulesEngine(_RulesWriter):
         super().__init__(tools, seed)
         self._affinity = Affinity(tools)
         if config.sampling in (None, "related") and config.candidate_sets is None:
-            self.offers = RelatedOffers(tools, config, seed, self._affinity)
+            related = config.model_copy(update={"sampling": "related"})
+            self.offers = make_offers(tools, related, seed, self._affinity)
         content = json.dumps(
             [VERSION, seed, [t.model_dump() for t in tools]], sort_keys=True
         )

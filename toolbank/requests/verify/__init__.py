@@ -9,8 +9,17 @@ from pydantic import Field, PrivateAttr, model_validator
 
 from toolbank.llm.config import ENGINE_NAME, EngineConfig
 
+TEMPLATE = "verify.j2"
+"""The prompt."""
+
 REGRADE = "regrade"
 """The step of second calls."""
+
+OTHERS = "others"
+"""The key of a reply's free answers."""
+
+FINDINGS = "findings.parquet"
+"""The file of what the checks found."""
 
 Check = Literal["deprecated", "alias", "unspoken", "round-trip"]
 
@@ -83,7 +92,7 @@ class VerifyConfig(EngineConfig):
         ge=0,
         description=(
             "number of graded test queries for which the first grader also grades what four "
-            "retrievers find; 0: no hole check"
+            "retrievers of the recipe find, or default ones; 0: no hole check"
         ),
     )
     replies: Path | None = Field(

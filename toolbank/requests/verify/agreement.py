@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from toolbank.bank.bank import Bank, GraderKind, group_labels
+from toolbank.bank.bank import Bank, GraderKind, QueryLabels, group_labels
 from toolbank.bank.ranking import wilson_interval
 from toolbank.requests.verify.directions import own_labels
 from toolbank.requests.verify.gradings import NO_GRADE, Graded, Grading, read_tools
@@ -140,28 +140,31 @@ def fleiss_kappa(counts: NDArray[Any]) -> float:
     graders = counts.sum(1)[0]
     observed = ((counts**2).sum(1) - graders) / (graders * (graders - 1))
     chance = ((counts.sum(0) / counts.sum()) ** 2).sum()
-    return (
-        float("nan")
-        if chance == 1
-        else float((observed.mean() - chance) / (1 - chance))
-    )
+    agreed = observed.mean() - chance
+    return float("nan") if chance == 1 else float(agreed / (1 - chance))
 
 
-def _estimate_kappa(tables: NDArray[np.int64], seed: int) -> Kappa:
-    """Cohen's kappa of tables [n, k, k] of n requests, with its interval."""
+def _estimate_kappas(tables: NDArray[np.int64], seed: int) -> tuple[Kappa, Kappa]:
+    """Cohen's kappa of tables [n, 3, 3] of n requests, and that of "needed" against the rest."""
     n = len(tables)
     random = np.random.default_rng(unsigned(seed))
     resampled = np.concatenate(
         [
-            cohen_kappa(
-                np.tensordot(random.multinomial(n, [1 / n] * n, _BLOCK), tables, 1)
-            )
+            np.tensordot(random.multinomial(n, [1 / n] * n, _BLOCK), tables, 1)
             for _ in range(_RESAMPLES // _BLOCK)
         ]
     )
-    known = resampled[~np.isnan(resampled)]
-    kappa = float(cohen_kappa(tables.sum(0)))
-    if np.isnan(kappa) or not len(known):
+    whole = np.concatenate([tables.sum(0)[None], resampled])
+    # "needed" is the first grade of the scale.
+    rows = np.add.reduceat(whole, (0, 1), axis=1)
+    return _make_kappa(whole), _make_kappa(np.add.reduceat(rows, (0, 1), axis=2))
+
+
+def _make_kappa(tables: NDArray[np.int64]) -> Kappa:
+    """Make the kappa of the first table, with its interval by the resampled others."""
+    kappa, *others = cohen_kappa(tables).tolist()
+    known = [one for one in others if one == one]
+    if kappa != kappa or not known:
         return Kappa(None)
     return Kappa(kappa, *np.quantile(known, (0.025, 0.975)).tolist())
 
@@ -178,76 +181,56 @@ def compare_all(
     the same request.
     """
     pairs = []
-    for ((kind, name), first), ((other_kind, other), second) in combinations(
-        sources.items(), 2
-    ):
-        tables, aside = [], 0
-        for query in sorted(first.keys() & second.keys()):
-            both = first[query], second[query]
-            tools = sorted(_find_common(both, shown))
-            if not tools:
-                continue
-            if any(one.aside for one in both):
-                aside += 1
-                continue
-            table = np.zeros((len(_SCALE), len(_SCALE)), np.int64)
-            np.add.at(table, tuple(_grade(one, tools) for one in both), 1)
-            tables.append(table)
-        if not tables:
+    for two in combinations(sources, 2):
+        grades, aside = _read_common([sources[one] for one in two], shown)
+        if not grades:
             continue
-        stacked = np.stack(tables)
-        # The grades other than "needed" are one.
-        by_rows = np.add.reduceat(stacked, (0, 1), axis=1)
-        needed = np.add.reduceat(by_rows, (0, 1), axis=2)
-        pairs.append(
-            PairAgreement(
-                (name, other),
-                (kind, other_kind),
-                len(tables),
-                aside,
-                int(stacked.sum()),
-                int(np.trace(stacked.sum(0))),
-                _estimate_kappa(stacked, seed),
-                _estimate_kappa(needed, seed),
-            )
-        )
+        counts = [np.bincount(3 * one + other, minlength=9) for one, other in grades]
+        tables = np.stack(counts).reshape(-1, 3, 3)
+        n, same = int(tables.sum()), int(np.trace(tables.sum(0)))
+        kinds, names = zip(*two, strict=True)
+        kappas = _estimate_kappas(tables, seed)
+        pairs.append(PairAgreement(names, kinds, len(tables), aside, n, same, *kappas))
     people = [found for (kind, _), found in sources.items() if kind == "person"]
     fleiss = _compare_people(people, shown) if len(people) > 2 else None
     return GraderAgreement(METHOD, pairs, fleiss) if pairs else None
 
 
-def _find_common(
-    gradings: Sequence[Grading], shown: Mapping[tuple[str, str], Collection[str]]
-) -> set[str]:
-    """The tools that all of these gradings of a request were shown."""
-    keys = {(one.query, one.candidates) for one in gradings if one.candidates}
-    return (
-        set.intersection(*(set(shown.get(key, ())) for key in keys)) if keys else set()
-    )
+def _read_common(
+    sources: Sequence[Mapping[str, Grading]],
+    shown: Mapping[tuple[str, str], Collection[str]],
+) -> tuple[list[NDArray[np.int64]], int]:
+    """Read the grades [n_graders, n_tools] of each request that all graded, as places in the scale.
 
-
-def _grade(grading: Grading, tools: Iterable[str]) -> list[int]:
-    grades = read_tools(grading.labels)
-    return [_SCALE.index(grades.get(tool, NO_GRADE)) for tool in tools]
+    Requests that any of them set aside are counted and have no grades.
+    """
+    found, aside = [], 0
+    for query in sorted(set.intersection(*map(set, sources))):
+        of = [one[query] for one in sources]
+        keys = {(query, one.candidates) for one in of if one.candidates}
+        known = [set(shown.get(key, ())) for key in keys]
+        if not known or not (tools := sorted(set.intersection(*known))):
+            continue
+        if any(one.aside for one in of):
+            aside += 1
+            continue
+        given = (read_tools(one.labels) for one in of)
+        rows = [[_SCALE.index(g.get(tool, NO_GRADE)) for tool in tools] for g in given]
+        found.append(np.array(rows))
+    return found, aside
 
 
 def _compare_people(
     people: Sequence[Mapping[str, Grading]],
     shown: Mapping[tuple[str, str], Collection[str]],
 ) -> PeopleAgreement | None:
-    counts: list[NDArray[np.int64]] = []
-    requests = 0
-    for query in sorted(set.intersection(*(set(one) for one in people))):
-        of = [one[query] for one in people]
-        tools = () if any(one.aside for one in of) else _find_common(of, shown)
-        requests += bool(tools)
-        grades = np.array([_grade(one, tools) for one in of], np.int64).T
-        counts += [np.bincount(row, minlength=len(_SCALE)) for row in grades]
-    if not counts:
+    grades, _ = _read_common(people, shown)
+    if not grades:
         return None
-    kappa = fleiss_kappa(np.stack(counts))
-    known = Kappa(None if np.isnan(kappa) else kappa)
-    return PeopleAgreement(known, len(people), requests, len(counts))
+    scale = np.arange(len(_SCALE))[:, None, None]
+    counts = (np.concatenate(grades, axis=1) == scale).sum(1).T
+    kappa = Kappa(None if np.isnan(k := fleiss_kappa(counts)) else k)
+    return PeopleAgreement(kappa, len(people), len(grades), len(counts))
 
 
 def measure_agreement(bank: Bank, graded: Graded) -> dict[str, Any]:
@@ -258,43 +241,35 @@ def measure_agreement(bank: Bank, graded: Graded) -> dict[str, Any]:
     `added`, needed tools that were no label; `precision` and `recall` of the first labels against
     the needed tools, None without any.
     """
-    firsts = {q.id: own_labels(bank, q) for q in bank.queries if q.id in graded}
-    return _compare(firsts, graded)
-
-
-def compare_graders(graded: Graded, others: Graded) -> dict[str, Any]:
-    """Measure the agreement of two graders on the requests that both graded.
-
-    Keys are those of `measure_agreement`; the needed tools of `graded` count as first labels.
-    """
-    verified = group_labels(label for labels in graded.values() for label in labels)
-    both = {
-        query: tuple(one.needed) for query, one in verified.items() if query in others
-    }
-    return _compare(both, others)
-
-
-def _compare(firsts: Mapping[str, Sequence[str]], graded: Graded) -> dict[str, Any]:
     verified = group_labels(label for labels in graded.values() for label in labels)
     n: Counter[str] = Counter()
-    for query, labelled in firsts.items():
-        n["requests"] += 1
-        found = verified[query]
-        if found.aside:
-            n["aside"] += 1
-            continue
-        first, needed = set(labelled), set(found.needed)
-        others = first.intersection(found.all_alternatives)
-        n["same"] += first == needed
-        n["labels"] += len(first)
-        n["confirmed"] += len(first & needed)
-        n["alternative"] += len(others)
-        n["refuted"] += len(first - needed - others)
-        n["added"] += len(needed - first)
+    for query in bank.queries:
+        if query.id in graded:
+            n.update(compare_labels(own_labels(bank, query), verified[query.id]))
     keys = ("requests", "aside", "same", "labels", "confirmed", "alternative")
     needed_in_all = n["confirmed"] + n["added"]
     return {
         **{key: n[key] for key in (*keys, "refuted", "added")},
         "precision": n["confirmed"] / n["labels"] if n["labels"] else None,
         "recall": n["confirmed"] / needed_in_all if needed_in_all else None,
+    }
+
+
+def compare_labels(labelled: Collection[str], found: QueryLabels) -> dict[str, int]:
+    """Count how the first labels of one request agree with its verified labels.
+
+    Keys are the counts of `measure_agreement`.
+    """
+    if found.aside:
+        return {"requests": 1, "aside": 1}
+    first, needed = set(labelled), set(found.needed)
+    others = first.intersection(found.all_alternatives)
+    return {
+        "requests": 1,
+        "same": int(first == needed),
+        "labels": len(first),
+        "confirmed": len(first & needed),
+        "alternative": len(others),
+        "refuted": len(first - needed - others),
+        "added": len(needed - first),
     }

@@ -83,18 +83,21 @@ def pool_candidates(
     keys = {query.id: _key(query, most, tools_id) for query in bank.queries}
     kept: dict[str, list[Candidate]] = {}
     earlier: list[Candidate] = []
-    for row in read_hashed(path, Candidate, _ADVICE):
+    rows = list(read_candidates(path))
+    for row in rows:
         if keys.get(row.query) == row.key and row.call_number < _FURTHER:
             kept.setdefault(row.query, []).append(row)
         elif keys.get(row.query) == row.key or row.key in graded:
             earlier.append(row)
     new = [query for query in bank.queries if query.id not in kept]
-    if not new:
+    pooled = pool_requests(directions(), new, most) if new else {}
+    for query, found in pooled.items():
+        kept[query] = [row.model_copy(update={"key": keys[query]}) for row in found]
+    # The present candidates of a request come first in the file.
+    if {row.query: row.key for row in reversed(rows)}.items() >= keys.items():
         return kept
-    for query, rows in pool_requests(directions(), new, most).items():
-        kept[query] = [row.model_copy(update={"key": keys[query]}) for row in rows]
-    pooled = (row for query in bank.queries for row in kept[query.id])
-    write_hashed(path, Candidate, chain(pooled, earlier))
+    present = (row for query in bank.queries for row in kept[query.id])
+    write_hashed(path, Candidate, chain(present, earlier))
     return kept
 
 
@@ -103,7 +106,7 @@ _FURTHER = 2
 
 def add_further(path: Path, further: Iterable[Candidate]) -> None:
     """Add the candidates of second calls to the file, each once, sorted after the others."""
-    rows = list(read_hashed(path, Candidate, _ADVICE))
+    rows = list(read_candidates(path))
     second = {_identify(row): row for row in rows if row.call_number == _FURTHER}
     known = len(second)
     for row in further:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from toolbank.llm.chat import ChatReply, Rejection, find_answer
+from toolbank.requests.verify import OTHERS
 from toolbank.requests.verify.directions import Directions, fuse, merge_rankings
 from toolbank.system.terminal import one_line
 
-OTHERS = "others"
-"""The key of a reply's free answers."""
+if TYPE_CHECKING:
+    from toolbank.bank.bank import Bank
 
 _MOST_ANSWERS = 6
 _LONGEST = 200
@@ -51,12 +52,15 @@ def _read(row: Any) -> FreeAnswer:
 
 
 class FurtherTools:
-    """Finds what a second call grades. `matched` counts free answers by how they were matched."""
+    """Finds what a second call grades.
 
-    def __init__(self, directions: Directions) -> None:
+    `directions` fits retrievers, and is called once a reply calls for them.
+    """
+
+    def __init__(self, bank: Bank, directions: Callable[[], Directions]) -> None:
         self._directions = directions
-        self._index = directions.bank.index
-        self._own = directions.bank.tool_names
+        self._index = bank.index
+        self._own = bank.tool_names
         self._last: defaultdict[str, list[str]] = defaultdict(list)
         for name in self._own:
             self._last[_last(name)].append(name)
@@ -81,7 +85,8 @@ class FurtherTools:
             kinds[kind] += 1
             found |= {name: (f"free-{kind}",) for name in names if name not in shown}
         found = dict(list(found.items())[:most])
-        near = [self._directions.near(name) for name in needed if name not in labels]
+        beyond = [name for name in needed if name not in labels]
+        near = [self._directions().near(name) for name in beyond]
         more = merge_rankings([(1.0, near)], most - len(found), {*shown, *found})
         return found | more, kinds
 
@@ -107,7 +112,7 @@ class FurtherTools:
                 :_SAME_NAME
             ]
             return
-        for name in self._directions.find_alike(said)[:_SAME_NAME]:
+        for name in self._directions().find_alike(said)[:_SAME_NAME]:
             if _compare(_last(said), _last(name)) >= _LIKE:
                 yield name
 
@@ -115,7 +120,7 @@ class FurtherTools:
         """Match tools that two directions have among their first hits for a text."""
         if not text:
             return []
-        [hits] = self._directions.find_hits([text])
+        [hits] = self._directions().find_hits([text])
         times = Counter(name for one in hits.values() for name in one[:_TOP])
         agreed = [name for name in fuse(hits) if times[name] >= _FEWEST_AGREEING]
         return agreed[:_MOST_MATCHED]

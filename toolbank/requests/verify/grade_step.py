@@ -32,11 +32,10 @@ from toolbank.llm.step import (
     StepSample,
 )
 from toolbank.llm.templates import PromptTemplate
-from toolbank.requests.verify import REGRADE, VerifyConfig
+from toolbank.requests.verify import OTHERS, REGRADE, TEMPLATE, VerifyConfig
 from toolbank.requests.verify.candidates import Candidate
 from toolbank.requests.verify.directions import own_labels
 from toolbank.requests.verify.further import (
-    OTHERS,
     FurtherTools,
     MatchKind,
     read_free_answers,
@@ -44,8 +43,6 @@ from toolbank.requests.verify.further import (
 from toolbank.requests.verify.gradings import Grading, make_grading, read_grades
 from toolbank.requests.write.prompts import SAMPLE_REASON, brief, sample_drafts
 from toolbank.system.numbers import count
-
-TEMPLATE = "verify.j2"
 
 
 class VerifyPrompts:
@@ -160,11 +157,38 @@ class GradedRequest:
 
 @dataclass(frozen=True)
 class Grades:
-    """The gradings by an engine, their part of verify.json, and the second call's candidates."""
+    """The gradings by one model or several, and what they are made of.
 
+    `further` are the second calls' candidates, and `lost` says for each reply that can't be used
+    the `query`, the `reason` and the `detail`. `content` is their part of verify.json.
+    """
+
+    model: str = ""
+    prompt_hash: str = ""
     gradings: Sequence[Grading] = ()
-    content: Mapping[str, Any] = field(default_factory=dict)
+    graded: Sequence[GradedRequest] = ()
     further: Sequence[Candidate] = ()
+    lost: Sequence[dict[str, str]] = ()
+    content: Mapping[str, Any] = field(default_factory=dict)
+
+    def count_dropped(self) -> Counter[str]:
+        """Count the dropped alternatives by reason."""
+        return Counter(reason for one in self.graded for reason in one.dropped)
+
+    def count_second_calls(self) -> dict[str, Any]:
+        """Count the second calls, and the free answers by how they matched the catalogue."""
+        matched = Counter[MatchKind]()
+        for one in self.graded:
+            matched.update(one.matched)
+        again = [one for one in self.graded if one.further]
+        return {
+            "requests": len(again),
+            "share": len(again) / len(self.graded) if self.graded else 0.0,
+            "tools": sum(len(one.further) for one in again),
+            "changed": sum(bool({*one.graded} & one.further.keys()) for one in again),
+            "not_usable": sum(bool(one.lost) for one in self.graded),
+            "free_answers": {kind: matched[kind] for kind in get_args(MatchKind)},
+        }
 
 
 class GradeStep(Step[GradedRequest, Grades]):
@@ -262,31 +286,24 @@ class GradeStep(Step[GradedRequest, Grades]):
             )
             make = partial(Candidate, query=query.id, key=key, call_number=2)
             further += [make(tool=n, found_by=by) for n, by in value.further.items()]
-        dropped = Counter(reason for one in graded for reason in one.dropped)
-        content = {
-            "model": self._source,
-            "prompt_hash": self._prompts.hash,
-            "not_graded": lost,
-            "dropped_alternatives": dict(sorted(dropped.items())),
-            **({"second_call": _sum_up(graded)} if self._further else {}),
-        }
-        gone = self.total - len(self.answers) + self.failures.total()
-        why = join_reasons(Counter(row["reason"] for row in lost))
-        problems = [f"not graded: {why}"] if why else []
-        if dropped:
-            problems.append(f"alternatives dropped: {join_reasons(dropped)}")
-        if again := Counter(one.lost for one in graded if one.lost):
-            problems.append(
-                "second call not usable, so that the first grades count: "
-                f"{join_reasons(again)}"
+        prompt = self._prompts.hash
+        grades = Grades(self._source, prompt, gradings, graded, further, lost)
+        problems = [
+            f"{said}: {join_reasons(reasons)}"
+            for said, reasons in (
+                ("not graded", Counter(row["reason"] for row in lost)),
+                ("alternatives dropped", grades.count_dropped()),
+                (
+                    "second call not usable, so that the first grades count",
+                    Counter(one.lost for one in graded if one.lost),
+                ),
             )
-        return StepResult(
-            Grades(gradings, content, further),
-            "",
-            f"grades of {gone:,} of {count(self.total, 'request')}" if gone else "",
-            tuple(problems),
-            join_reasons(self.failures),
-        )
+            if reasons
+        ]
+        gone = self.total - len(self.answers) + self.failures.total()
+        lacks = f"grades of {gone:,} of {count(self.total, 'request')}" if gone else ""
+        failed = join_reasons(self.failures)
+        return StepResult(grades, "", lacks, tuple(problems), failed)
 
     def _shown(self, query: Query) -> list[str]:
         return [row.tool for row in self._candidates[query.id]]
@@ -316,19 +333,3 @@ def _read(
         return found
     labels, dropped = found
     return GradedRequest(labels, tuple(one.reason for one in dropped))
-
-
-def _sum_up(graded: Sequence[GradedRequest]) -> dict[str, Any]:
-    """Count the second calls, and the free answers by how they matched the catalogue."""
-    matched = Counter[MatchKind]()
-    for one in graded:
-        matched.update(one.matched)
-    further = [one for one in graded if one.further]
-    return {
-        "requests": len(further),
-        "share": len(further) / len(graded) if graded else 0.0,
-        "tools": sum(len(one.further) for one in further),
-        "changed": sum(bool({*one.graded} & one.further.keys()) for one in further),
-        "not_usable": sum(bool(one.lost) for one in graded),
-        "free_answers": {kind: matched[kind] for kind in get_args(MatchKind)},
-    }

@@ -7,10 +7,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, groupby
+from operator import attrgetter
 from pathlib import Path, PurePath
 from typing import Any, get_args
 
 from toolbank.bank.bank import Bank, GraderKind, Label, read_labels
+from toolbank.bank.records import Query
 from toolbank.llm.accounts import model_of
 from toolbank.llm.chat import (
     ChatReply,
@@ -183,6 +185,8 @@ GRADES = "grades.parquet"
 _STEP = "verify"
 _ENDINGS = (".jsonl", ".json", ".ndjson", ".csv", ".tsv", ".txt")
 
+_given = attrgetter("given")
+_key = attrgetter("query", "text", "kind", "source", "candidates", "given")
 _RANKS = {kind: rank for rank, kind in enumerate(get_args(GraderKind))}
 _ADVICE = (
     "Put it back as it was. Or delete it: the grades of models come back from the journal when "
@@ -250,13 +254,14 @@ class Grading:
 class EffectiveGradings:
     """The labels that count for each request, by its id.
 
-    `open` lists the grades that stay undecided, because the graders of a kind have no majority and
-    no kind above them decides: `query`, `tool` ("" for
-    the whole request), `kind`, and `votes`, the grade by source. `unused` counts the stored gradings
-    that do not apply to the bank, by reason.
+    `used` counts for each kind and source the requests with a label of that kind that it agrees
+    with. `open` lists the grades that stay undecided, because the graders of a kind have no majority
+    and no kind above them decides: `query`, `tool` ("" for the whole request), `kind`, and `votes`,
+    the grade by source. `unused` counts the stored gradings that do not apply to the bank, by reason.
     """
 
     of: Mapping[str, tuple[Label, ...]]
+    used: Counter[tuple[GraderKind, str]]
     open: Sequence[dict[str, Any]]
     unused: Mapping[str, int]
 
@@ -294,12 +299,11 @@ def add_gradings(stored: Iterable[Grading], new: Iterable[Grading]) -> list[Grad
     for one in new:
         rivals = of.setdefault(one.subject, [])
         own = [other for other in rivals if other.source == one.source]
-        last = _find_last(own if one.kind == "person" else rivals)
+        last = max(own if one.kind == "person" else rivals, key=_given, default=None)
         if last is not None and one.is_same(last):
             continue
         kept = [other for other in rivals if not one.is_same(other)]
-        before = _find_last(rivals)
-        given = before.given + 1 if before else 1
+        given = 1 + max(map(_given, rivals), default=0)
         of[one.subject] = [*kept, replace(one, given=given)]
     return sorted(
         (one for rivals in of.values() for one in rivals),
@@ -320,21 +324,20 @@ def choose_gradings(
     applying, unused = _find_applying(bank, gradings)
     firsts = {query.id: own_labels(bank, query) for query in bank.queries}
     of: dict[str, tuple[Label, ...]] = {}
+    used: Counter[tuple[GraderKind, str]] = Counter()
     open_rows: list[dict[str, Any]] = []
     for query, found in applying.items():
-        by_kind: dict[GraderKind, list[Grading]] = {}
-        for one in _last_of_each(found):
-            by_kind.setdefault(one.kind, []).append(one)
-        labels = None
+        labels, voted = None, []
         undecided: list[dict[str, Any]] = []
-        for kind in sorted(by_kind, key=_RANKS.__getitem__):
-            votes = by_kind[kind]
+        for kind, of_kind in groupby(_last_of_each(found), key=lambda one: one.kind):
+            votes = list(of_kind)
             if kind == "model":
                 asked = [one for name in panel for one in votes if one.source == name]
                 votes = asked or votes[-1:]
                 labels = votes[0].labels
             elif kind != "person":
                 votes = votes[-1:]
+            voted += votes
             labels, rows = _decide(votes, labels, query, firsts[query])
             left = {row["tool"] for row in rows}
             stays = (r for r in undecided if "" in left and r["tool"] not in left)
@@ -342,7 +345,13 @@ def choose_gradings(
         open_rows += undecided
         if labels is not None:
             of[query] = labels
-    return EffectiveGradings(of, open_rows, dict(sorted(unused.items())))
+            grades = {(one.kind, one.tool, one.grade) for one in labels}
+            used.update(
+                (one.kind, one.source)
+                for one in voted
+                if any((x.kind, x.tool, x.grade) in grades for x in one.labels)
+            )
+    return EffectiveGradings(of, used, open_rows, dict(sorted(unused.items())))
 
 
 def _find_applying(
@@ -392,34 +401,33 @@ def _decide(
         return before, [make("")]
     base = before or tuple(Label(query=query, tool=t, grade="needed") for t in first)
     stays = {label.tool: label for label in base}
-    chosen: list[Label] = []
+    chosen: list[Label | None] = []
     open_tools: list[str] = []
     given = [{label.tool: label for label in one.labels} for one in graders]
     for tool in dict.fromkeys(chain(*given)):
-        grades = Counter(one[tool].grade if tool in one else NO_GRADE for one in given)
-        grade, n = grades.most_common(1)[0]
+        said = [one.get(tool) for one in given]
+        grade, n = Counter(one and one.grade for one in said).most_common(1)[0]
         if 2 * n <= len(graders):
             open_tools.append(tool)
-            chosen += [stays[tool]] if tool in stays else []
-        elif grade != NO_GRADE:
-            chosen += [
-                one[tool] for one in given if tool in one and one[tool].grade == grade
-            ]
+            chosen.append(stays.get(tool))
+        else:
+            chosen += [one for one in said if one and one.grade == grade]
+    labels = [one for one in chosen if one]
     needed: dict[str, Label] = {}
-    for one in chosen:
+    for one in labels:
         if one.grade == "needed":
             needed.setdefault(one.tool, one)
     if not needed:
         # Each needs a tool of its own, which the others refuse.
         return before, [make("")]
     others = [
-        one for one in chosen if one.stands_for in needed and one.tool not in needed
+        one for one in labels if one.stands_for in needed and one.tool not in needed
     ]
     times = Counter((one.tool, one.stands_for) for one in others)
     alternatives: dict[str, Label] = {}
     for one in sorted(others, key=lambda one: -times[one.tool, one.stands_for]):
         alternatives.setdefault(one.tool, one)
-    lost = [one.tool for one in chosen if one.tool not in {**needed, **alternatives}]
+    lost = [one.tool for one in labels if one.tool not in {**needed, **alternatives}]
     open_rows = [make(tool) for tool in dict.fromkeys([*open_tools, *lost])]
     return (*needed.values(), *alternatives.values()), open_rows
 
@@ -439,11 +447,11 @@ def _open_row(query: str, votes: Sequence[Grading], tool: str) -> dict[str, Any]
 def last_of_sources(
     bank: Bank, gradings: Sequence[Grading]
 ) -> dict[tuple[GraderKind, str], dict[str, Grading]]:
-    """Find by kind and source the last grading of each request that applies, people first."""
+    """Find for each person and model the last grading of each request that applies, people first."""
     applying, _ = _find_applying(bank, gradings)
     found: dict[tuple[GraderKind, str], dict[str, Grading]] = {}
     for query, ones in applying.items():
-        for one in _last_of_each(ones):
+        for one in (one for one in _last_of_each(ones) if one.kind != "check"):
             found.setdefault((one.kind, one.source), {})[query] = one
     return dict(sorted(found.items(), key=lambda row: (-_RANKS[row[0][0]], row[0][1])))
 
@@ -457,11 +465,16 @@ def read_gradings(path: Path) -> list[Grading]:
     rows = groupby(read_hashed(path, GradeRow, _ADVICE), key=_key)
     return [
         replace(
-            make_grading(query, text, kind, source, map(_strip, group), candidates),
+            make_grading(query, text, kind, source, map(_make_label, of), candidates),
             given=given,
         )
-        for (query, text, kind, source, candidates, given), group in rows
+        for (query, text, kind, source, candidates, given), of in rows
     ]
+
+
+def _make_label(row: GradeRow) -> Label:
+    content = {name: getattr(row, name) for name in Label.model_fields}
+    return Label.model_validate(content)
 
 
 def write_gradings(path: Path, gradings: Iterable[Grading]) -> None:
@@ -491,87 +504,55 @@ def read_earlier_gradings(
     """
     info = read_json(verified)
     bank = replace(Bank.load(labels.parent), labels=())
+    people: set[str] = set()
+
+    def find_kind(source: str, *, is_file: bool) -> GraderKind:
+        if not is_file or source in models:
+            return "model"
+        people.add(source)
+        return "person"
+
     found: list[Grading] = []
-    files: set[str] = set()
     if journal.is_file():
         with Journal(journal, read_only=True) as opened:
-            found, files = _read_replies(opened, bank)
+            for query, identity, source, graded in _read_replies(opened, bank):
+                kind = find_kind(source, is_file=identity.startswith(f"{RECORDED} "))
+                found.append(make_grading(query.id, query.query, kind, source, graded))
     found = add_gradings((), found)
     if info.get("engine") != CHECKS_ALONE or info.get("graders"):
         source = str(info.get("model") or info.get("engine") or "model")
-        files |= {source} if info.get("engine") == RECORDED else set()
-        last = _grade_by_labels(read_labels(labels), bank, source)
-        found = add_gradings(found, last)
-    people = files - {*models}
-    return (
-        [_by_person(one) if one.source in people else one for one in found],
-        sorted(people),
-    )
+        kind = find_kind(source, is_file=info.get("engine") == RECORDED)
+        last = grade_by_labels(read_labels(labels), bank, kind, source)
+        found = add_gradings(found, (one for one in last if one.kind != "check"))
+    return found, sorted(people)
 
 
-def _by_person(one: Grading) -> Grading:
-    named = make_grading(
-        one.query, one.text, "person", one.source, one.labels, one.candidates
-    )
-    return replace(named, given=one.given)
-
-
-def _read_replies(journal: Journal, bank: Bank) -> tuple[list[Grading], set[str]]:
-    """Read the gradings in a journal, in the order of their graders, and the names of files."""
+def _read_replies(
+    journal: Journal, bank: Bank
+) -> Iterator[tuple[Query, str, str, tuple[Label, ...]]]:
+    """Read the grades in a journal, with the identities and names of their graders, in their order."""
     order = [one.identity for one in journal.usage() if one.step == _STEP]
-    found = []
-    files = set()
     for query in bank.queries if order else ():
-        of = [
-            one
-            for one in journal.entries(number_from_text(query.query))
-            if one.step == _STEP
-        ]
+        entries = journal.entries(number_from_text(query.query))
+        of = [entry for entry in entries if entry.step == _STEP]
         for entry in sorted(of, key=lambda one: order.index(one.identity)):
             graded = read_grades(entry.reply, query.id, bank.index.keys())
-            if isinstance(graded, Rejection):
-                continue
-            labels, _ = graded
-            source = model_of(entry.identity, entry.reply.model)
-            if entry.identity.startswith(f"{RECORDED} "):
-                files.add(source)
-            found.append(make_grading(query.id, query.query, "model", source, labels))
-    return found, files
+            if not isinstance(graded, Rejection):
+                source = model_of(entry.identity, entry.reply.model)
+                yield query, entry.identity, source, graded[0]
 
 
-def grade_by_dataset(labels: Iterable[Label], bank: Bank) -> list[Grading]:
-    """Make gradings of the labels of a dataset, with the sources that they name."""
-    found = _grade_by_labels(labels, bank, "dataset", checks=True)
-    return [one for one in found if one.labels]
-
-
-def _grade_by_labels(
-    labels: Iterable[Label], bank: Bank, source: str, *, checks: bool = False
-) -> list[Grading]:
-    """One grading per request; labels without a source are a model's, of this one."""
+def grade_by_labels(
+    labels: Iterable[Label], bank: Bank, kind: GraderKind, source: str
+) -> Iterator[Grading]:
+    """Make a grading of the labels of each request; those that name no grader have this one."""
     texts = {query.id: query.query for query in bank.queries}
     of: dict[str, list[Label]] = {}
     for label in labels:
-        of.setdefault(label.query, []).append(label)
-    found = []
+        if label.query in texts:
+            of.setdefault(label.query, []).append(label)
     for query, rows in of.items():
-        named, own = rows[0].kind or "model", rows[0].source or source
+        by: tuple[GraderKind, str] = rows[0].kind or kind, rows[0].source or source
         if not rows[0].kind and is_of_checks(rows):
-            named, own = "check", "rules"
-        if query in texts and (checks or named != "check"):
-            found.append(make_grading(query, texts[query], named, own, rows))
-    return found
-
-
-def _find_last(gradings: Iterable[Grading]) -> Grading | None:
-    return max(gradings, key=lambda one: one.given, default=None)
-
-
-def _key(row: GradeRow) -> tuple[str, str, GraderKind, str, str, int]:
-    return row.query, row.text, row.kind, row.source, row.candidates, row.given
-
-
-def _strip(row: GradeRow) -> Label:
-    return Label.model_validate(
-        {name: getattr(row, name) for name in Label.model_fields}
-    )
+            by = "check", "rules"
+        yield make_grading(query, texts[query], *by, rows)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,14 +25,32 @@ from toolbank.system.numbers import count
 
 if TYPE_CHECKING:
     from toolbank.bank.records import Query
+    from toolbank.retrievers.kind import RetrieverConfig
 
-POOLED = Bm25Config(), DescriptionsConfig(), NearestConfig(), Tool2VecConfig()
-"""The retrievers whose hits are pooled, fitted on the train split; those that it can't teach are left out."""
+DEFAULTS = Bm25Config(), DescriptionsConfig(), NearestConfig(), Tool2VecConfig()
+"""The retrievers that fill up those of a recipe."""
 
 DEPTH = 10
-"""How many hits of each are pooled."""
+"""How many hits of each retriever are pooled."""
 
 _CUT_OFF = 5
+
+
+def choose_retrievers(configs: Iterable[RetrieverConfig]) -> list[RetrieverConfig]:
+    """Choose four retrievers of different types whose hits are pooled.
+
+    They are the first ones of a recipe that need no training, model, permission or other retriever;
+    default ones fill up.
+    """
+    own = (
+        one
+        for one in configs
+        if not (one.needs or one.trainings or one.models or one.grants)
+    )
+    of: dict[str, RetrieverConfig] = {}
+    for one in (*own, *DEFAULTS):
+        of.setdefault(one.type, one)
+    return list(of.values())[: len(DEFAULTS)]
 
 
 @dataclass(frozen=True)
@@ -75,8 +95,9 @@ class HoleFigures:
 class HoleCheck:
     """The hits of four retrievers for some graded test requests, and which of them nobody graded.
 
-    `labels` are the merged labels of the bank. `seen` has by request the tools that graders were
-    shown; hits among them that have no label are known not to be relevant.
+    The `retrievers` are fitted on the train split; those that it can't teach are left out. `labels`
+    are the merged labels of the bank. `seen` has by request the tools that graders were shown; hits
+    among them that have no label are known not to be relevant.
     """
 
     def __init__(
@@ -84,37 +105,39 @@ class HoleCheck:
         bank: Bank,
         labels: Sequence[Label],
         seen: Mapping[str, Collection[str]],
+        retrievers: Iterable[RetrieverConfig],
         n: int,
         seed: int,
     ) -> None:
-        self._labels = {
-            query: one for query, one in group_labels(labels).items() if one.needed
-        }
-        graded = [
-            q for q in bank.split("test") if q.id in self._labels and q.id in seen
-        ]
+        grouped = group_labels(labels)
+        self._labels = {query: one for query, one in grouped.items() if one.needed}
+        known = self._labels.keys() & seen.keys()
+        graded = [query for query in bank.split("test") if query.id in known]
         self.queries = sample_queries(graded, n, seed)
-        texts = [query.query for query in self.queries]
-        self._hits: dict[str, list[list[str]]] = {}
         learnt = replace(bank, labels=tuple(labels)).with_labels_applied()
-        for config in POOLED if texts else ():
+        self._hits: dict[str, dict[str, list[str]]] = {}
+        for config in retrievers if self.queries else ():
             if config.needs_queries and not learnt.train_queries:
                 continue
             retriever = create_retriever(config)
             retriever.fit(learnt)
-            places, _ = retriever.search(texts, DEPTH)
-            self._hits[config.label] = [
-                [bank.tools[place].name for place in row if place >= 0]
-                for row in places
-            ]
+            places, _ = retriever.search([one.query for one in self.queries], DEPTH)
+            self._hits[config.label] = {
+                query.id: [bank.tools[place].name for place in row if place >= 0]
+                for query, row in zip(self.queries, places, strict=True)
+            }
         self._pooled = {
-            query.id: dict.fromkeys(
-                name for hits in self._hits.values() for name in hits[row]
+            one.id: list(
+                dict.fromkeys(chain(*(h[one.id] for h in self._hits.values())))
             )
-            for row, query in enumerate(self.queries)
+            for one in self.queries
         }
         self._unseen = {
-            query: [name for name in pooled if name not in seen[query]]
+            query: [
+                name
+                for name in pooled
+                if name not in seen[query] and name not in self._labels[query].grades
+            ]
             for query, pooled in self._pooled.items()
         }
 
@@ -122,70 +145,62 @@ class HoleCheck:
     def to_grade(self) -> tuple[list[Query], dict[str, list[Candidate]]]:
         """The requests with tools to grade, and for each its labelled tools and the unseen ones."""
         queries = [query for query in self.queries if self._unseen[query.id]]
+        make = partial(Candidate, key="", found_by=("hole",))
         return queries, {
-            q.id: [
-                Candidate(query=q.id, key="", tool=name, found_by=("hole",))
-                for name in dict.fromkeys(
-                    [*_relevant(self._labels[q.id]), *self._unseen[q.id]]
-                )
+            one.id: [
+                make(query=one.id, tool=name)
+                for name in (*self._labels[one.id].grades, *self._unseen[one.id])
             ]
-            for q in queries
+            for one in queries
         }
 
     def measure(self, graded: Mapping[str, Sequence[Label]]) -> HoleFigures:
         """Sum up the grades of the requests of `to_grade`; requests without one are left out."""
         from scipy.stats import kendalltau
 
-        after = group_labels(one for labels in graded.values() for one in labels)
+        after = group_labels(chain(*graded.values()))
         rows = [
-            (row, query.id)
-            for row, query in enumerate(self.queries)
+            query.id
+            for query in self.queries
             if not self._unseen[query.id]
             or (query.id in after and after[query.id].needed)
         ]
         missing = [
-            (query, name, "needed" if name in after[query].needed else "alternative")
-            for _, query in rows
-            for name in self._unseen[query]
-            if name in _relevant(after[query])
-        ]
-        known = sum(len(_relevant(self._labels[query])) for _, query in rows)
-        unseen = sum(len(self._unseen[query]) for _, query in rows)
-        then, now = (
             {
-                name: _mean_recall(
-                    [hits[row] for row, _ in rows], [of(q) for _, q in rows]
-                )
-                for name, hits in self._hits.items()
+                "query": query,
+                "tool": name,
+                "grade": "needed" if name in after[query].needed else "alternative",
             }
-            for of in (
-                self._labels.__getitem__,
-                lambda q: after.get(q, self._labels[q]),
-            )
-        )
-        orders = list(then.values()), list(now.values())
+            for query in rows
+            for name in self._unseen[query]
+            if name in after[query].grades
+        ]
+        known = sum(len(self._labels[query].grades) for query in rows)
+        unseen = sum(len(self._unseen[query]) for query in rows)
+        before = [self._labels[query] for query in rows]
+        now = [after.get(query, self._labels[query]) for query in rows]
+        recalls = {
+            name: {
+                "before": _mean_recall([hits[query] for query in rows], before),
+                "after": _mean_recall([hits[query] for query in rows], now),
+            }
+            for name, hits in self._hits.items()
+        }
+        orders = [[one[k] for one in recalls.values()] for k in ("before", "after")]
         tau = float(kendalltau(*orders).statistic) if rows else float("nan")
         return HoleFigures(
             requests=len(rows),
             not_graded=len(self.queries) - len(rows),
-            pooled=sum(len(self._pooled[query]) for _, query in rows),
+            pooled=sum(len(self._pooled[query]) for query in rows),
             unseen=unseen,
             relevant=measure_share(len(missing), unseen),
             missing=measure_share(len(missing), known + len(missing)),
-            incomplete=measure_share(len({query for query, *_ in missing}), len(rows)),
-            retrievers={
-                name: {"before": then[name], "after": now[name]} for name in then
-            },
+            incomplete=measure_share(len({m["query"] for m in missing}), len(rows)),
+            retrievers=recalls,
             tau=None if np.isnan(tau) else tau,
             order_changes=_rank(orders[0]) != _rank(orders[1]),
-            tools=[
-                {"query": q, "tool": tool, "grade": grade} for q, tool, grade in missing
-            ],
+            tools=missing,
         )
-
-
-def _relevant(labels: QueryLabels) -> tuple[str, ...]:
-    return (*labels.needed, *labels.all_alternatives)
 
 
 def _mean_recall(hits: Sequence[Sequence[str]], labels: Sequence[QueryLabels]) -> float:

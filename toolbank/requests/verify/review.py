@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-from toolbank.bank.bank import Bank, Label, group_labels
+from toolbank.bank.bank import ALTERNATIVE, NEEDED, Bank, Label, QueryLabels
 from toolbank.bank.split import sample_queries
 from toolbank.requests.verify.candidates import Candidate, read_candidates
 from toolbank.requests.verify.directions import own_labels
 from toolbank.requests.verify.gradings import NO_GRADE, NOTHING, Grading, make_grading
 from toolbank.requests.verify.review_forms import (
     JUDGEMENTS,
+    TABLES,
     SheetAnswer,
     SheetRow,
     read_sheet,
 )
 from toolbank.system.errors import InputError
+
+_GRADES = {0: NO_GRADE, ALTERNATIVE: "alternative", NEEDED: "needed"}
 
 
 def make_sheet(
@@ -39,33 +41,20 @@ def make_sheet(
         raise InputError(
             f"{candidates}: no candidates of these requests. Run `toolbank verify RUN` first."
         )
-    verified = group_labels(bank.labels)
     rows = []
     for query in queries:
-        now = verified.get(query.id)
-        needed = own_labels(bank, query) if now is None else tuple(now.needed)
-        grades = dict.fromkeys(needed, "needed")
-        stand = {
-            n: t
-            for t, names in (now.alternatives if now else {}).items()
-            for n in names
-        }
-        grades |= dict.fromkeys(stand, "alternative")
-        tools = list(dict.fromkeys([*grades, *(row.tool for row in pooled[query.id])]))
-        tools = [name for name in tools if name in bank.index]
+        now = bank.verified.get(query.id) or QueryLabels([*own_labels(bank, query)])
+        stand = {n: tool for tool, names in now.alternatives.items() for n in names}
+        candidates_now = [row.tool for row in pooled[query.id]]
+        tools = dict.fromkeys((*now.needed, *stand, *candidates_now))
+        names = [name for name in tools if name in bank.index]
         if blind:
-            Random(f"{seed}:review:{query.id}").shuffle(tools)
-        for name in tools:
-            row = SheetRow(
-                query.id, query.query, name, bank.tools[bank.index[name]].summary
-            )
-            grade = {
-                "grade_now": "aside"
-                if now and now.aside
-                else grades.get(name, NO_GRADE),
-                "alternative_for_now": stand.get(name, ""),
-            }
-            rows.append(row if blind else row._replace(**grade))
+            Random(f"{seed}:review:{query.id}").shuffle(names)
+        for name in names:
+            summary = bank.tools[bank.index[name]].summary
+            grade = _GRADES[now.grades.get(name, 0)] if not now.aside else "aside"
+            shown = ("", "") if blind else (grade, stand.get(name, ""))
+            rows.append(SheetRow(query.id, query.query, name, summary, *shown))
     return rows
 
 
@@ -79,16 +68,10 @@ def _read_current(path: Path) -> dict[str, list[Candidate]]:
     return current
 
 
-@dataclass(frozen=True)
-class Review:
-    """The grades that sheets contain. `unfinished` are requests that a person has begun."""
-
-    gradings: Sequence[Grading]
-    unfinished: Sequence[tuple[str, str]]
-
-
-def read_reviews(paths: Iterable[Path], bank: Bank, candidates: Path) -> Review:
-    """Read the judgements of sheets by person and request.
+def read_reviews(
+    paths: Iterable[Path], bank: Bank, candidates: Path
+) -> tuple[list[Grading], list[tuple[str, str]]]:
+    """Read the grades of sheets, and which requests, by person and id, are begun and do not count yet.
 
     In a table, a request is judged if a tool is needed, if it is set aside, or if each tool has a
     judgement; blanks then mean `no`. In the other forms each tool needs a judgement, unless the
@@ -107,31 +90,29 @@ def read_reviews(paths: Iterable[Path], bank: Bank, candidates: Path) -> Review:
             _check(row, bank, texts)
             of.setdefault((row.person, row.request_id), []).append(row)
         for (person, query), rows in of.items():
-            if not any(row.judgement for row in rows):
+            judged = [row for row in rows if row.judgement]
+            if not judged:
                 continue
-            if (person, query) in seen:
+            if seen.setdefault((person, query), path) is not path:
                 raise InputError(
                     f"{rows[0].place}: {person} has judged {query} in {seen[person, query]}, too. "
                     "Give one of the files, or another name in the column annotator."
                 )
-            seen[person, query] = path
+            enough = {"aside"}
+            if path.suffix in TABLES:
+                enough.add("needed")
             own = pooled.get(query, [])
-            names = {
-                bank.tools[bank.index[row.tool]].name for row in rows if row.judgement
-            }
-            is_whole = all(row.tool in names for row in own if row.tool in bank.index)
-            is_begun = path.suffix in (".csv", ".tsv") and any(
-                row.judgement == "needed" for row in rows
-            )
-            if not (is_whole or is_begun or any(r.judgement == "aside" for r in rows)):
+            tools = {bank.index.get(row.tool) for row in judged}
+            is_whole = all(bank.index.get(row.tool) in {*tools, None} for row in own)
+            if is_whole or any(row.judgement in enough for row in judged):
+                key = own[0].key if own else ""
+                labels = _label(judged, bank, query)
+                gradings.append(
+                    make_grading(query, texts[query], "person", person, labels, key)
+                )
+            else:
                 unfinished.append((person, query))
-                continue
-            labels = list(_label(rows, bank, query))
-            key = own[0].key if own else ""
-            gradings.append(
-                make_grading(query, texts[query], "person", person, labels, key)
-            )
-    return Review(gradings, unfinished)
+    return gradings, unfinished
 
 
 def _check(row: SheetAnswer, bank: Bank, texts: Mapping[str, str]) -> None:
@@ -140,32 +121,38 @@ def _check(row: SheetAnswer, bank: Bank, texts: Mapping[str, str]) -> None:
     Raises:
         InputError: what is wrong, and what to do.
     """
-    wrong = ""
-    if row.request_id not in texts:
-        wrong = f"no request of this bank has the id {row.request_id!r}. Give the sheet's own run"
-    elif row.request and row.request.split() != texts[row.request_id].split():
-        wrong = (
+    text, judgement = texts.get(row.request_id), row.judgement
+    is_alternative = judgement == "alternative"
+    checks = (
+        (
+            text is not None,
+            f"no request of this bank has the id {row.request_id!r}. Give the sheet's own run",
+        ),
+        (
+            not row.request or row.request.split() == (text or "").split(),
             f"{row.request_id} has another text in this bank. Export the sheet again, and judge the "
-            "present text"
-        )
-    elif row.tool not in bank.index and (
-        row.tool or row.judgement not in ("", "aside")
-    ):
-        wrong = (
-            f"no tool of this bank is named {row.tool!r}. Use a name of the catalogue"
-        )
-    elif row.judgement not in ("", *JUDGEMENTS):
-        wrong = f"judgement {row.judgement!r}. Write one of {', '.join(JUDGEMENTS)}, or nothing"
-    elif row.judgement == "alternative" and not row.alternative_for:
-        wrong = (
-            "an alternative to what? Write the needed tool's name under alternative_for"
-        )
-    elif row.alternative_for and row.judgement != "alternative":
-        wrong = (
-            "alternative_for is filled in, so that judgement should be `alternative`"
-        )
-    if wrong:
-        raise InputError(f"{row.place}: {wrong}. Nothing was changed.")
+            "present text",
+        ),
+        (
+            row.tool in bank.index or (not row.tool and judgement in ("", "aside")),
+            f"no tool of this bank is named {row.tool!r}. Use a name of the catalogue",
+        ),
+        (
+            judgement in ("", *JUDGEMENTS),
+            f"judgement {judgement!r}. Write one of {', '.join(JUDGEMENTS)}, or nothing",
+        ),
+        (
+            row.alternative_for or not is_alternative,
+            "an alternative to what? Write the needed tool's name under alternative_for",
+        ),
+        (
+            is_alternative or not row.alternative_for,
+            "alternative_for is filled in, so that judgement should be `alternative`",
+        ),
+    )
+    for is_right, wrong in checks:
+        if not is_right:
+            raise InputError(f"{row.place}: {wrong}. Nothing was changed.")
 
 
 def _label(rows: Sequence[SheetAnswer], bank: Bank, query: str) -> Iterator[Label]:
@@ -174,34 +161,27 @@ def _label(rows: Sequence[SheetAnswer], bank: Bank, query: str) -> Iterator[Labe
     Raises:
         InputError: judgements contradict each other.
     """
-
-    def own(name: str) -> str:
-        return bank.tools[bank.index[name]].name if name in bank.index else name
-
     said: dict[str, SheetAnswer] = {}
     for row in rows:
-        other = said.setdefault(own(row.tool), row) if row.judgement else row
-        if other is not row and other.judgement != row.judgement:
+        name = bank.tools[bank.index[row.tool]].name if row.tool else ""
+        other = said.setdefault(name, row)
+        if other.judgement != row.judgement:
             raise InputError(
                 f"{row.place}: {row.tool} is `{other.judgement}` at {other.place}. Keep one of them."
             )
-    by = {one: [r for r in said.items() if r[1].judgement == one] for one in JUDGEMENTS}
-    if by["aside"] and by["needed"]:
-        [(_, aside), *_], [(_, row), *_] = by["aside"], by["needed"]
+    of = {one: [x for x in said.items() if x[1].judgement == one] for one in JUDGEMENTS}
+    needed = dict(of["needed"])
+    aside = [row for _, row in of["aside"]]
+    if aside and needed:
         raise InputError(
-            f"{row.place}: needed, and the request is set aside at {aside.place}. Keep one of them."
+            f"{next(iter(needed.values())).place}: needed, and the request is set aside at "
+            f"{aside[0].place}. Keep one of them."
         )
-    if by["aside"]:
-        reasons = [row.note for _, row in by["aside"] if row.note]
-        yield Label(
-            query=query, grade="aside", reason="; ".join(reasons) or "set aside"
-        )
-        return
-    needed = {name for name, _ in by["needed"]}
-    for name, row in by["needed"]:
+    for name, row in needed.items():
         yield Label(query=query, tool=name, grade="needed", reason=row.note)
-    for name, row in by["alternative"]:
-        stands_for = own(row.alternative_for)
+    for name, row in () if aside else of["alternative"]:
+        place = bank.index.get(row.alternative_for)
+        stands_for = "" if place is None else bank.tools[place].name
         if stands_for not in needed:
             raise InputError(
                 f"{row.place}: an alternative to {row.alternative_for!r}, which is not judged as "
@@ -209,4 +189,6 @@ def _label(rows: Sequence[SheetAnswer], bank: Bank, query: str) -> Iterator[Labe
             )
         yield Label.alternative(query, name, stands_for, row.note)
     if not needed:
-        yield Label(query=query, grade="aside", reason=NOTHING)
+        reasons = "; ".join(row.note for row in aside if row.note) or "set aside"
+        reason = reasons if aside else NOTHING
+        yield Label(query=query, grade="aside", reason=reason)

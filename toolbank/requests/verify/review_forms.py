@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -18,6 +17,7 @@ from toolbank.system.files import (
     write_json,
     write_text,
 )
+from toolbank.system.text import quote_formula, unquote_formula
 
 SheetForm = Literal["csv", "argilla", "label-studio"]
 
@@ -27,10 +27,14 @@ _ANSWERS = ("judgement", "alternative_for", "note")
 _SUBJECT = ("request_id", "request", "tool", "summary")
 _NOW = ("grade_now", "alternative_for_now")
 
+TABLES = (".csv", ".tsv")
+"""The endings of tables."""
+
 RECORDS = "records.json"
 """The file of an Argilla folder that has the responses."""
 
 _FORMS = Path(__file__).parent / "forms"
+_Said = tuple[str, dict[str, str]]
 
 
 class SheetRow(NamedTuple):
@@ -58,37 +62,33 @@ class SheetAnswer(NamedTuple):
 
 
 def write_sheet(
-    path: Path, rows: Sequence[SheetRow], form: SheetForm, *, blind: bool, name: str
+    path: Path, rows: Sequence[SheetRow], form: SheetForm, name: str
 ) -> list[Path]:
-    """Write a sheet; returns its files. Nobody's judgements are overwritten.
+    """Write a sheet of this name; returns its files. Nobody's judgements are overwritten.
 
     csv: a table with a row per tool; blank judgements of a judged request mean `no`. argilla: a
     folder that `argilla.Dataset.from_disk` reads. label-studio: a JSON list of tasks, and a labelling
-    configuration beside it. Without `blind`, they contain the grades now.
+    configuration next to it. If the rows have grades now, they contain them.
 
     Raises:
         InputError: there is such a file already.
     """
     config = path.with_suffix(".xml")
-    if taken := [
-        p
-        for p in (path, config)
-        if p.exists() and (p == path or form == "label-studio")
-    ]:
+    files = [path, config] if form == "label-studio" else [path]
+    if taken := [file for file in files if file.exists()]:
         raise InputError(f"{taken[0]}: exists already. Give another --out.")
     if form == "csv":
-        _write_csv(path, rows, blind=blind)
-        return [path]
-    if form == "label-studio":
+        _write_csv(path, rows)
+    elif form == "label-studio":
         write_json(path, [_make_task(row) for row in rows])
         write_text(config, read_text(_FORMS / "label_studio.xml"))
-        return [path, config]
-    (path / ".argilla").mkdir(parents=True)
-    settings = read_text(_FORMS / "argilla.json")
-    write_text(path / ".argilla" / "settings.json", settings)
-    write_json(path / ".argilla" / "dataset.json", {"name": name})
-    write_json(path / RECORDS, [_make_record(row) for row in rows])
-    return [path]
+    else:
+        (path / ".argilla").mkdir(parents=True)
+        settings = read_text(_FORMS / "argilla.json")
+        write_text(path / ".argilla" / "settings.json", settings)
+        write_json(path / ".argilla" / "dataset.json", {"name": name})
+        write_json(path / RECORDS, [_make_record(row) for row in rows])
+    return files
 
 
 def read_sheet(path: Path) -> Iterator[SheetAnswer]:
@@ -100,24 +100,31 @@ def read_sheet(path: Path) -> Iterator[SheetAnswer]:
         InputError: the file can't be read, or has another form.
     """
     file = path / RECORDS if path.is_dir() else path
-    if path.suffix in (".csv", ".tsv"):
-        yield from _read_csv(path)
+    if not path.is_dir() and path.suffix not in (*TABLES, ".json"):
+        raise InputError(
+            f"{path}: a sheet ends in .csv, .tsv or .json. Rename the file."
+        )
+    if path.suffix in TABLES:
+        if not (judged := list(_read_csv(path))):
+            raise _other_form(path)
+        yield from judged
         return
     items = read_json(file)
-    if not isinstance(items, list) or not all(isinstance(one, dict) for one in items):
+    if not isinstance(items, list) or not items:
         raise _other_form(file)
     for number, item in enumerate(items, 1):
         place = f"{file}, item {number}"
-        subject = item.get("fields", item.get("data"))
-        if not isinstance(subject, dict) or not all(
-            isinstance(subject.get(key), str)
-            for key in ("request_id", "request", "tool")
-        ):
-            raise _other_form(place)
-        read = _read_argilla if "fields" in item else _read_label_studio
-        for person, answers in read(item, path, place):
+        try:
+            subject = item["fields"] if "fields" in item else item["data"]
+            keys = [subject[key] for key in ("request_id", "request", "tool")]
+            if not all(isinstance(key, str) for key in keys):
+                raise TypeError("a field is no text")
+            read = _read_argilla if "fields" in item else _read_label_studio
+            said = read(item, path.stem)
+        except (AttributeError, LookupError, TypeError) as error:
+            raise _other_form(place) from error
+        for person, answers in said:
             texts = _clean(answers.get(key, "") for key in _ANSWERS)
-            keys = (subject[key] for key in ("request_id", "request", "tool"))
             yield SheetAnswer(place, person, *keys, *texts)
 
 
@@ -133,20 +140,9 @@ def _other_form(place: object) -> InputError:
     )
 
 
-# A spreadsheet takes these cells for formulas; the quote before them makes them text.
-_FORMULA = re.compile(r"'*[=+\-@\t\r]")
-
-
-def _quote(cell: str) -> str:
-    return f"'{cell}" if _FORMULA.match(cell) else cell
-
-
-def _unquote(cell: str) -> str:
-    return cell[1:] if cell[:1] == "'" and _FORMULA.match(cell) else cell
-
-
-def _write_csv(path: Path, rows: Iterable[SheetRow], *, blind: bool) -> None:
-    names = (*_SUBJECT, *(() if blind else _NOW), *_ANSWERS, "annotator")
+def _write_csv(path: Path, rows: Sequence[SheetRow]) -> None:
+    now = _NOW if any(row.grade_now for row in rows) else ()
+    names = (*_SUBJECT, *now, *_ANSWERS, "annotator")
     # Spreadsheets take a file for UTF-8 by its first bytes.
     with (
         atomic_path(path) as temporary,
@@ -155,7 +151,9 @@ def _write_csv(path: Path, rows: Iterable[SheetRow], *, blind: bool) -> None:
         table = csv.DictWriter(file, names, restval="", extrasaction="ignore")
         table.writeheader()
         for row in rows:
-            table.writerow({key: _quote(cell) for key, cell in row._asdict().items()})
+            table.writerow(
+                {key: quote_formula(cell) for key, cell in row._asdict().items()}
+            )
 
 
 def _read_csv(path: Path) -> Iterator[SheetAnswer]:
@@ -167,7 +165,7 @@ def _read_csv(path: Path) -> Iterator[SheetAnswer]:
                 f"{place}: no column {missing[0]!r}. Export the sheet again with `toolbank review "
                 "export`, and keep its columns."
             )
-        cells = {key: _unquote(cell) for key, cell in row.items()}
+        cells = {key: unquote_formula(cell) for key, cell in row.items()}
         answers = _clean(cells[key] for key in _ANSWERS)
         person = cells.get("annotator", "").strip() or path.stem
         yield SheetAnswer(
@@ -199,32 +197,23 @@ def _make_record(row: SheetRow) -> dict[str, Any]:
     }
 
 
-def _read_argilla(
-    item: Mapping[str, Any], path: Path, place: str
-) -> Iterator[tuple[str, dict[str, str]]]:
+def _read_argilla(item: Mapping[str, Any], name: str) -> list[_Said]:
     said: defaultdict[str, dict[str, str]] = defaultdict(dict)
-    responses = item.get("responses") or {}
-    try:
-        for key in _ANSWERS:
-            for one in responses.get(key, ()):
-                said[str(one.get("user_id") or path.stem)][key] = str(
-                    one["value"] or ""
-                )
-    except (AttributeError, KeyError, TypeError) as error:
-        raise _other_form(place) from error
-    yield from said.items()
+    for key in _ANSWERS:
+        for one in (item.get("responses") or {}).get(key, ()):
+            said[str(one.get("user_id") or name)][key] = str(one["value"] or "")
+    return list(said.items())
 
 
 def _make_task(row: SheetRow) -> dict[str, Any]:
-    now = _answers_now(row)
+    kinds = {
+        "judgement": ("choices", "choices"),
+        "alternative_for": ("textarea", "text"),
+    }
     result = [
-        {
-            "from_name": key,
-            "to_name": "tool",
-            "type": "choices" if key == "judgement" else "textarea",
-            "value": {"choices" if key == "judgement" else "text": [value]},
-        }
-        for key, value in now.items()
+        {"from_name": key, "to_name": "tool", "type": kind, "value": {content: [value]}}
+        for key, value in _answers_now(row).items()
+        for kind, content in (kinds[key],)
     ]
     predictions = [{"model_version": "toolbank", "result": result}] if result else []
     return {
@@ -233,22 +222,17 @@ def _make_task(row: SheetRow) -> dict[str, Any]:
     }
 
 
-def _read_label_studio(
-    item: Mapping[str, Any], path: Path, place: str
-) -> Iterator[tuple[str, dict[str, str]]]:
-    try:
-        for annotation in item.get("annotations") or ():
-            if annotation.get("was_cancelled"):
-                continue
-            by = annotation.get("completed_by") or path.stem
-            if isinstance(by, dict):
-                by = by.get("email") or by.get("id") or path.stem
-            said = {}
-            for one in annotation["result"]:
-                value = one["value"].get("choices") or one["value"].get("text") or [""]
-                said[one["from_name"]] = (
-                    value if isinstance(value, str) else str(value[0])
-                )
-            yield f"user {by}" if isinstance(by, int) else str(by), said
-    except (AttributeError, KeyError, TypeError, IndexError) as error:
-        raise _other_form(place) from error
+def _read_label_studio(item: Mapping[str, Any], name: str) -> list[_Said]:
+    found = []
+    for annotation in item.get("annotations") or ():
+        if annotation.get("was_cancelled"):
+            continue
+        by = annotation.get("completed_by") or name
+        if isinstance(by, dict):
+            by = by.get("email") or by.get("id") or name
+        said = {}
+        for one in annotation["result"]:
+            value = one["value"].get("choices") or one["value"].get("text") or ""
+            said[one["from_name"]] = value if isinstance(value, str) else str(value[0])
+        found.append((f"user {by}" if isinstance(by, int) else str(by), said))
+    return found

@@ -10,18 +10,16 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from toolbank.bank.bank import Bank, Label
+from toolbank.bank.bank import Bank, GraderKind, Label
 from toolbank.bank.files import read_records, write_records
 from toolbank.llm.engines import find_model
 from toolbank.llm.engines.kind import release_engines
 from toolbank.llm.journal import Journal
 from toolbank.llm.step import StepResult
 from toolbank.requests.engines import read_grades_file
-from toolbank.requests.verify import CHECKS_ALONE, VerifyConfig
+from toolbank.requests.verify import CHECKS_ALONE, FINDINGS, VerifyConfig
 from toolbank.requests.verify.agreement import (
-    GraderAgreement,
     compare_all,
-    compare_graders,
     measure_agreement,
     measure_share,
 )
@@ -40,23 +38,25 @@ from toolbank.requests.verify.grade_step import Grades
 from toolbank.requests.verify.gradings import (
     GRADES,
     EffectiveGradings,
+    Graded,
     Grading,
     add_gradings,
     choose_gradings,
     fold_labels,
-    grade_by_dataset,
+    grade_by_labels,
     is_of_checks,
     last_of_sources,
     read_gradings,
     write_gradings,
 )
-from toolbank.requests.verify.holes import HoleCheck, HoleFigures
+from toolbank.requests.verify.holes import HoleFigures
 from toolbank.requests.verify.panel import Panel
+from toolbank.retrievers.kind import RetrieverConfig
 from toolbank.system.numbers import count
 
 _OF_MODELS = ("panel", "sample", "disagreements", "holes")
 
-CANDIDATES, FINDINGS = "candidates.parquet", "findings.parquet"
+CANDIDATES = "candidates.parquet"
 
 
 @dataclass(frozen=True)
@@ -77,6 +77,7 @@ def verify_bank(
     seed: int,
     journal: Journal,
     earlier: Mapping[str, Any] | None = None,
+    retrievers: Sequence[RetrieverConfig] = (),
 ) -> StepResult[LabelVerification]:
     """Pool candidates, check the labels, grade them by an engine if one is set, and merge all grades.
 
@@ -84,114 +85,104 @@ def verify_bank(
     every grade ever given, and in the end findings.parquet. Without `config`, only the stored
     grades are merged with the findings of the previous verification, whose content is `earlier`.
     `tools_id` identifies the bank's tools. Labels of the bank are from its dataset and count as
-    grades. Missing-tool queries are graded like the others, and have labels in the result; the
-    content counts only the others.
+    grades. Requests that no tool should fit are graded like the others and have labels in the
+    result; the content counts only the others. `retrievers` are those of the recipe, for the hole
+    check.
 
     Keys of the content: `engine` and `set_aside` as configured; `candidates` of a request, counted
     over both calls; `directions`, how many candidates each found, and how many are needed;
-    `findings`, how many labels and requests each check found, with examples; with an engine
-    `model`, `prompt_hash`, `not_graded`, a row with the reason for each request (`instead`: whose
-    grade counts), and
-    `second_call`, how many requests had one, how many of them its tools changed, and how many
-    free answers matched the catalogue by name, by description or not; with grades `agreement` of
-    all merged grades (as of `measure_agreement`), `graders`, a row for each source, and
-    `people_and_models`; `unused`, the stored grades that do not apply, by reason; `counts` of
-    labels.
+    `findings`, how many labels and requests each check found, with examples; with an engine the
+    part of `Panel.grade`, whose rows of `not_graded` say `instead` whose grade counts; with grades
+    `agreement` of all merged grades (as of `measure_agreement`), `graders`, a row for each source,
+    `kappa` (as of `compare_all`), `verified`, `rates` and `open`; `holes`, if they were checked;
+    `unused`, the stored grades that do not apply, by reason; `counts` of labels.
 
     Raises:
         InputError: the encoder, the engine, its file or the prompt can't be used.
         ToolbankError: the endpoint is down or refuses, or the run was interrupted. Every received
             reply is in the journal.
     """
-    bank, labelled = replace(bank, labels=()), bank.labels
+    bank, own = replace(bank, labels=()), bank.labels
     every = replace(bank, queries=(*bank.queries, *bank.missing))
-    given = grade_by_dataset(labelled, every)
-    stored = read_gradings(folder / GRADES)
-    kind = find_model(config.by_grader()[0]) if config else None
-    if config and kind and kind.plays_back and config.replies:
-        read_grades_file(config.replies, bank.tools, {q.id for q in every.queries})
-    graded, findings = StepResult(Grades(), ""), list[Finding]()
-    pooled: Mapping[str, Sequence[Candidate]] = {}
-    before: Mapping[str, Any] = earlier or {} if config is None else {}
-    set_aside = config.set_aside if config else before.get("set_aside", ())
-    has_findings = bool(before) and (folder / FINDINGS).is_file()
+    given = list(grade_by_labels(own, every, "model", "dataset"))
+    stored, before = read_gradings(folder / GRADES), dict(earlier or {})
+    # What models have said before stays where no model is asked.
+    of_models = {key: one for key, one in before.items() if key in _OF_MODELS}
+    has_findings = config is None and before and (folder / FINDINGS).is_file()
+    findings: list[Finding] = []
     if has_findings:
         findings = select_findings(bank, read_records(folder / FINDINGS, Finding))
-    asking: Panel | None = None
+    pooled: Mapping[str, Sequence[Candidate]] = {}
+    panel: Panel | None = None
+    graded = StepResult(Grades(), "")
     if config is not None:
-        graded_keys = {one.candidates for one in stored}
-        path = folder / CANDIDATES
+        before = {}
+        kind = find_model(config.by_grader()[0])
+        is_file = kind is not None and kind.plays_back
+        if is_file and config.replies:
+            read_grades_file(config.replies, bank.tools, {q.id for q in every.queries})
         make_directions = cache(partial(_make_directions, bank))
         pooled = pool_candidates(
-            every, config.candidates, path, tools_id, make_directions, graded_keys
+            every,
+            config.candidates,
+            folder / CANDIDATES,
+            tools_id,
+            make_directions,
+            {one.candidates for one in stored},
         )
         findings = list(check_labels(bank, pooled))
         if kind is not None:
-            further = None
-            if config.second_call and not kind.plays_back:
-                further = FurtherTools(make_directions())
-            asking = Panel(every, config, domain, seed, journal, pooled, further)
-            graded = asking.grade()
-    if graded.value.gradings or not graded.waiting:
-        stored = add_gradings(stored, graded.value.gradings)
-        if graded.value.gradings:
-            add_further(folder / CANDIDATES, graded.value.further)
-            write_gradings(folder / GRADES, stored)
-        if not has_findings:
-            write_records(folder / FINDINGS, Finding, findings)
-    # What models have said before stays where no model is asked.
-    is_asked = kind is not None and not kind.plays_back
-    kept = (
-        {}
-        if is_asked
-        else {k: v for k, v in (earlier or {}).items() if k in _OF_MODELS}
-    )
-    graders = graded.value.content.get("panel") or kept.get("panel", ())
-    panel = [one["model"] for one in graders]
-    chosen = choose_gradings(every, [*given, *stored], panel)
-    by = {q: of[0].source for q, of in chosen.of.items() if not is_of_checks(of)}
-    not_graded = [
-        {**row, "instead": by[row["query"]]} if row["query"] in by else row
-        for row in graded.value.content.get("not_graded", ())
-    ]
+            has_second = config.second_call and not is_file
+            further = FurtherTools(bank, make_directions) if has_second else None
+            panel = Panel(bank, config, domain, seed, journal, pooled, further)
+            graded = panel.grade()
+            of_models = of_models if is_file else {}
+    grades = graded.value
+    of_models |= grades.content
+    if grades.gradings:
+        stored = add_gradings(stored, grades.gradings)
+        add_further(folder / CANDIDATES, grades.further)
+        write_gradings(folder / GRADES, stored)
+    if not has_findings and (grades.gradings or not graded.waiting):
+        write_records(folder / FINDINGS, Finding, findings)
+    gradings = [*given, *stored]
+    names = [one["model"] for one in of_models.get("panel", ())]
+    chosen = choose_gradings(every, gradings, names)
+    by_hand = {q: of for q, of in chosen.of.items() if not is_of_checks(of)}
+    if grades.content:
+        by = {query: {"instead": of[0].source} for query, of in by_hand.items()}
+        of_models["not_graded"] = [
+            row | by.get(row["query"], {}) for row in grades.lost
+        ]
+    set_aside = config.set_aside if config else before.get("set_aside", ())
     labels = tuple(fold_labels(every, chosen.of, findings, set_aside))
-    shown = [*chain.from_iterable(pooled.values()), *graded.value.further]
+    shown = [*chain.from_iterable(pooled.values()), *grades.further]
     holes: StepResult[HoleFigures | None] = StepResult(None, "")
-    compared = _compare_graders(bank, [*given, *stored], folder / CANDIDATES, seed)
-    if asking and is_asked and asking.config.holes and not graded.waiting:
-        seen = {one.query: set[str]() for one in graded.value.gradings}
-        for row in shown:
-            if row.query in seen:
-                seen[row.query].add(row.tool)
-        check = HoleCheck(bank, labels, seen, asking.config.holes, seed)
-        holes = asking.grade_holes(check)
+    if panel and panel.config.holes and not (is_file or graded.waiting):
+        holes = panel.check_holes(labels, grades, retrievers)
+    sources = last_of_sources(bank, gradings)
+    compared = compare_all(sources, read_shown(folder / CANDIDATES), seed)
+    mean = len(shown) / len(every.queries) if every.queries else 0
+    candidates = {"requests": len(every.queries), "mean": mean}
     content = {
         "engine": config.engine if config else CHECKS_ALONE,
-        "candidates": before.get("candidates")
-        or {
-            "requests": len(every.queries),
-            "mean": len(shown) / len(every.queries) if every.queries else 0,
-        },
+        "candidates": before.get("candidates") or candidates,
         "directions": before.get("directions") or _count_directions(shown, labels),
         "set_aside": list(set_aside),
         "findings": _describe_findings(findings),
-        **kept,
-        **graded.value.content,
-        **({"not_graded": not_graded} if graded.value.content else {}),
-        **_describe_graders(bank, chosen, [*given, *stored], panel),
+        **of_models,
+        **_describe_graders(bank, by_hand, chosen, sources),
         **({"kappa": asdict(compared)} if compared else {}),
         **({"holes": asdict(holes.value)} if holes.value else {}),
         "unused": dict(chosen.unused),
         "counts": _count(bank, labels),
     }
     waiting = graded.waiting or holes.waiting
-    summary = _summarise(content) if labels or not waiting else ""
-    said = (summary, graded.message, holes.message and f"hole check: {holes.message}")
-    lacks = holes.lacks and f"hole check: {holes.lacks}"
+    summary = _summarise(content["counts"]) if labels or not waiting else ""
     return StepResult(
         LabelVerification(labels, content),
-        "; ".join(filter(None, said)),
-        "; ".join(filter(None, (graded.lacks, lacks))),
+        "; ".join(filter(None, (summary, graded.message, holes.message))),
+        "; ".join(filter(None, (graded.lacks, holes.lacks))),
         (
             *graded.problems,
             *holes.problems,
@@ -226,32 +217,14 @@ def _count_directions(
 
 def _describe_graders(
     bank: Bank,
+    by_hand: Graded,
     chosen: EffectiveGradings,
-    gradings: Sequence[Grading],
-    panel: Sequence[str],
+    sources: Mapping[tuple[GraderKind, str], Mapping[str, Grading]],
 ) -> dict[str, Any]:
-    """The agreement of merged grades, and of each source, with first labels and each other."""
-    ids = {query.id for query in bank.queries}
-    by_hand = {
-        query: labels
-        for query, labels in chosen.of.items()
-        if query in ids and not is_of_checks(labels)
-    }
+    """The agreement of merged grades, and of each source, with first labels."""
+    by_hand = {q.id: by_hand[q.id] for q in bank.queries if q.id in by_hand}
     if not by_hand:
         return {}
-    rows = []
-    for (kind, source), of in last_of_sources(bank, gradings).items():
-        given = {query: one.labels for query, one in of.items()}
-        counts = [
-            not {*chosen.of.get(q, ())}.isdisjoint(own) for q, own in given.items()
-        ]
-        row = {"kind": kind, "source": source, "requests": len(of), "used": sum(counts)}
-        rows.append({**row, "agreement": measure_agreement(bank, given)})
-    people, models = (
-        choose_gradings(bank, [one for one in gradings if one.kind == kind], panel).of
-        for kind in ("person", "model")
-    )
-    both = compare_graders(models, people)
     agreed = measure_agreement(bank, by_hand)
     needed = agreed["confirmed"] + agreed["added"]
     share = len(by_hand) / len(bank.queries)
@@ -263,25 +236,22 @@ def _describe_graders(
     }
     return {
         "agreement": agreed,
-        "graders": [row for row in rows if row["kind"] != "check"],
-        **({"people_and_models": both} if both["requests"] else {}),
+        "graders": [
+            {
+                "kind": by[0],
+                "source": by[1],
+                "requests": len(of),
+                "used": chosen.used[by],
+                "agreement": measure_agreement(
+                    bank, {q: g.labels for q, g in of.items()}
+                ),
+            }
+            for by, of in sources.items()
+        ],
         "verified": {"count": len(by_hand), "n": len(bank.queries), "share": share},
         "rates": {key: asdict(measure_share(*of)) for key, of in rates.items()},
         "open": list(chosen.open),
     }
-
-
-def _compare_graders(
-    bank: Bank, gradings: Sequence[Grading], candidates: Path, seed: int
-) -> GraderAgreement | None:
-    sources = {
-        key: of
-        for key, of in last_of_sources(bank, gradings).items()
-        if key[0] != "check"
-    }
-    return (
-        compare_all(sources, read_shown(candidates), seed) if len(sources) > 1 else None
-    )
 
 
 def _list_second_calls(content: Mapping[str, Any]) -> Iterator[str]:
@@ -306,11 +276,6 @@ def _list_graders(content: Mapping[str, Any]) -> Iterator[str]:
                 f"grades of the {one['kind']} {one['source']}: "
                 f"{count(one['requests'], 'request')}, {one['used']:,} of them in use"
             )
-    if both := content.get("people_and_models"):
-        yield (
-            f"people and models graded the same {count(both['requests'], 'request')}: "
-            f"{both['same']:,} with the same needed tools"
-        )
     if open_rows := content.get("open"):
         queries = {one["query"] for one in open_rows}
         yield (
@@ -354,8 +319,7 @@ def _count(bank: Bank, labels: Sequence[Label]) -> dict[str, int]:
     }
 
 
-def _summarise(content: Mapping[str, Any]) -> str:
-    counts = content["counts"]
+def _summarise(counts: Mapping[str, int]) -> str:
     return (
         f"{count(counts['requests'], 'request')} with verified labels: "
         f"{counts['needed']:,} needed, {count(counts['alternative'], 'alternative')}, "

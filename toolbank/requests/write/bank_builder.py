@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
@@ -274,3 +274,29 @@ def describe_writer(engine: Engine, prompt_hash: str) -> dict[str, Any]:
         "prompt_hash": prompt_hash,
         "missing_tools": dict(sorted(missing.items())),
     }
+
+
+def count_by_prompt(
+    banks: Iterable[Mapping[str, Any]],
+) -> dict[str, dict[str, int]]:
+    """Count how attempts ended by the hash of their prompt, from bank.json of several banks.
+
+    `repetitions` are near-duplicates, and `copies` repeat an example of the prompt. Of banks with
+    the same prompt the last counts, since later banks contain the attempts of earlier ones.
+    """
+    found: dict[str, dict[str, int]] = {}
+    for info in banks:
+        prompt = str((info.get("generate") or {}).get("prompt_hash") or "")
+        counts = info.get("counts") or {}
+        if not (prompt and counts):
+            continue
+        rejected = counts.get("rejected") or {}
+        found.pop(prompt, None)
+        found[prompt] = {
+            "attempts": counts.get("attempts", 0),
+            "accepted": counts.get("accepted", 0),
+            "declined": counts.get("declined", 0),
+            "repetitions": rejected.get("near-duplicate", 0),
+            "copies": rejected.get("copies-example", 0),
+        }
+    return found

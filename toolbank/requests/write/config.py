@@ -98,6 +98,13 @@ class GenerateConfig(EngineConfig):
         default=True,
         description="do not offer tools that do nearly the same in one set; not with `uniform`",
     )
+    distinct_sets: bool = Field(
+        default=False,
+        description=(
+            "sample so that hardly two queries need the same tools; with `tools_per_query`, a query "
+            "of one tool is written for a tool that is drawn"
+        ),
+    )
     weights: dict[str, Annotated[float, Field(ge=0, le=1e6)]] = Field(
         default={},
         description=(
@@ -178,9 +185,12 @@ class GenerateConfig(EngineConfig):
                 f"{key} ({most}) is above offered ({self.offered}): "
                 "a query cannot use more tools than are shown"
             )
-        if self.candidate_sets and (self.weights or self.sampling or self.families):
+        if self.candidate_sets and (
+            self.weights or self.sampling or self.families or self.distinct_sets
+        ):
             raise ValueError(
-                "candidate_sets replaces the sampling; remove it, or weights, sampling and families"
+                "candidate_sets replaces the sampling; remove it, or weights, sampling, families "
+                "and distinct_sets"
             )
         if self.min_words > self.max_words:
             raise ValueError(

@@ -15,21 +15,33 @@ if TYPE_CHECKING:
     from toolbank.llm.chat import ChatRequest
 
 ENGLISH = "en"
-# The languages that lingua distinguishes, by their ISO 639-1 codes.
-_NAMES = """
-    af Afrikaans ar Arabic az Azerbaijani be Belarusian bg Bulgarian bn Bengali bs Bosnian
-    ca Catalan cs Czech cy Welsh da Danish de German el Greek en English eo Esperanto es Spanish
-    et Estonian eu Basque fa Persian fi Finnish fr French ga Irish gu Gujarati he Hebrew hi Hindi
-    hr Croatian hu Hungarian hy Armenian id Indonesian is Icelandic it Italian ja Japanese
-    ka Georgian kk Kazakh ko Korean la Latin lg Ganda lt Lithuanian lv Latvian mi Maori
-    mk Macedonian mn Mongolian mr Marathi ms Malay nb Bokmal nl Dutch nn Nynorsk pa Punjabi
-    pl Polish pt Portuguese ro Romanian ru Russian sk Slovak sl Slovene sn Shona so Somali
-    sq Albanian sr Serbian st Sotho sv Swedish sw Swahili ta Tamil te Telugu th Thai tl Tagalog
-    tn Tswana tr Turkish ts Tsonga uk Ukrainian ur Urdu vi Vietnamese xh Xhosa yo Yoruba
-    zh Chinese zu Zulu
+# The languages that lingua distinguishes: ISO 639-1, name, ISO 639-3 and script (ISO 15924).
+_TABLE = """
+    af Afrikaans afr-Latn ar Arabic ara-Arab az Azerbaijani aze-Latn be Belarusian bel-Cyrl
+    bg Bulgarian bul-Cyrl bn Bengali ben-Beng bs Bosnian bos-Latn ca Catalan cat-Latn
+    cs Czech ces-Latn cy Welsh cym-Latn da Danish dan-Latn de German deu-Latn
+    el Greek ell-Grek en English eng-Latn eo Esperanto epo-Latn es Spanish spa-Latn
+    et Estonian est-Latn eu Basque eus-Latn fa Persian fas-Arab fi Finnish fin-Latn
+    fr French fra-Latn ga Irish gle-Latn gu Gujarati guj-Gujr he Hebrew heb-Hebr
+    hi Hindi hin-Deva hr Croatian hrv-Latn hu Hungarian hun-Latn hy Armenian hye-Armn
+    id Indonesian ind-Latn is Icelandic isl-Latn it Italian ita-Latn ja Japanese jpn-Jpan
+    ka Georgian kat-Geor kk Kazakh kaz-Cyrl ko Korean kor-Hang la Latin lat-Latn
+    lg Ganda lug-Latn lt Lithuanian lit-Latn lv Latvian lav-Latn mi Maori mri-Latn
+    mk Macedonian mkd-Cyrl mn Mongolian mon-Cyrl mr Marathi mar-Deva ms Malay msa-Latn
+    nb Bokmal nob-Latn nl Dutch nld-Latn nn Nynorsk nno-Latn pa Punjabi pan-Guru
+    pl Polish pol-Latn pt Portuguese por-Latn ro Romanian ron-Latn ru Russian rus-Cyrl
+    sk Slovak slk-Latn sl Slovene slv-Latn sn Shona sna-Latn so Somali som-Latn
+    sq Albanian sqi-Latn sr Serbian srp-Cyrl st Sotho sot-Latn sv Swedish swe-Latn
+    sw Swahili swa-Latn ta Tamil tam-Taml te Telugu tel-Telu th Thai tha-Thai
+    tl Tagalog tgl-Latn tn Tswana tsn-Latn tr Turkish tur-Latn ts Tsonga tso-Latn
+    uk Ukrainian ukr-Cyrl ur Urdu urd-Arab vi Vietnamese vie-Latn xh Xhosa xho-Latn
+    yo Yoruba yor-Latn zh Chinese zho-Hans zu Zulu zul-Latn
 """
-LANGUAGES = dict(re.findall(r"\b([a-z]{2}) (\w+)", _NAMES))
+_ROWS = re.findall(r"(\w\w) (\w+) ([\w-]+)", _TABLE)
+LANGUAGES = {code: name for code, name, _ in _ROWS}
 """The names of all languages that can be checked, by their codes."""
+LANGUAGE_TAGS = {code: tag for code, _, tag in _ROWS}
+"""Their ISO 639-3 codes with their scripts, such as deu-Latn, by their codes."""
 # Texts of one are often taken for another.
 _ALIKE = (
     *({"bs", "hr", "sr"}, {"da", "nb", "nn"}, {"id", "ms"}),

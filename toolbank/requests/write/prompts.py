@@ -100,9 +100,13 @@ class ExampleTool(_Line):
 
 
 class Example(_Line):
-    """A good request, its tools in call order, and how they serve it."""
+    """A good request, its tools in call order, and how they serve it.
+
+    `draft` is the note that it was written from; without one, the request is its own draft.
+    """
 
     tools: tuple[ExampleTool, ...] = Field(min_length=1)
+    draft: str = ""
     query: str = Field(min_length=1)
     explanation: str = Field(min_length=1)
 
@@ -123,7 +127,11 @@ def sample_drafts(domain: str) -> list[Draft]:
         InputError: a line of the file is not an example.
     """
     return [
-        Draft(one.query, tuple(tool.name for tool in one.tools), one.explanation)
+        Draft(
+            one.draft or one.query,
+            tuple(tool.name for tool in one.tools),
+            one.explanation,
+        )
         for one in load_examples(domain)
     ] or [TYPICAL]
 
@@ -164,7 +172,8 @@ def make_parser(kind: type[_R], form: str) -> Callable[[dict[str, Any], int], _R
 
 
 _parse = make_parser(
-    Example, "tools (each with name and description), query and explanation"
+    Example,
+    "tools (each with name and description), query, explanation and, if you like, draft",
 )
 
 
@@ -193,9 +202,10 @@ class WriterPrompts:
         self._briefs: dict[str, dict[str, str]] = {}
 
     @property
-    def example_queries(self) -> list[str]:
-        """The requests of all examples."""
-        return [str(one["query"]) for one in (*self._examples, *self._single)]
+    def example_texts(self) -> list[str]:
+        """The drafts and requests of all examples."""
+        examples = (*self._examples, *self._single)
+        return [str(one[key]) for one in examples for key in ("draft", "query")]
 
     def write(
         self,
@@ -203,11 +213,12 @@ class WriterPrompts:
         tools: Sequence[Tool],
         at_most: int,
         at_least: int | None = None,
+        contrast: Sequence[Tool] = (),
     ) -> ChatRequest:
         """Make the request for a draft that needs `at_least` to `at_most` of `tools`.
 
         `at_least` defaults to the fewest that the recipe allows. The schema allows only names of
-        `tools`.
+        `tools`. `contrast` are tools that the draft must not need.
 
         Raises:
             InputError: the user's own template is broken.
@@ -218,9 +229,11 @@ class WriterPrompts:
             "write",
             WriteTask(tuple(tools), at_most, at_least),
             domain=self._domain,
+            number=attempt,
             tools=self._show_tools(tools),
             min_tools=at_least,
             at_most=at_most,
+            contrast=self._show_tools(contrast),
             examples=self.draw_examples(attempt, at_most, at_least),
             instructions=self._config.instructions.strip(),
         )
@@ -243,6 +256,7 @@ class WriterPrompts:
             "polish",
             PolishTask(draft.draft, tuple(tools)),
             domain=self._domain,
+            number=attempt,
             tools=self._show_tools(tools),
             draft=draft.draft,
             explanation=draft.explanation,
@@ -316,15 +330,17 @@ def _write_template(config: GenerateConfig) -> str:
 
 
 def _show(example: Example) -> dict[str, Any]:
+    draft = example.draft or example.query
     answer = {
         "declined": False,
         "reason": "",
         "tools": [tool.name for tool in example.tools],
         "explanation": example.explanation,
-        "draft": example.query,
+        "draft": draft,
     }
     return {
         "tools": [tool.model_dump() for tool in example.tools],
+        "draft": draft,
         "query": example.query,
         "explanation": example.explanation,
         "answer": json.dumps(answer, ensure_ascii=False),

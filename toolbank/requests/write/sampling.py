@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from array import array
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -63,11 +65,15 @@ class ShuffledSampler:
 
     def sample(self, number: int) -> tuple[int, ...]:
         """Sample candidate set `number`."""
-        while not self._ends or self._ends[-1] <= number:
-            self._sets(len(self._ends))
-        shuffle = bisect_right(self._ends, number)
+        shuffle = self.find_shuffle(number)
         first = self._ends[shuffle - 1] if shuffle else 0
         return self._sets(shuffle)[number - first]
+
+    def find_shuffle(self, number: int) -> int:
+        """Find which shuffle, counted from 0, gives candidate set `number`."""
+        while not self._ends or self._ends[-1] <= number:
+            self._sets(len(self._ends))
+        return bisect_right(self._ends, number)
 
     def _complete(self, shuffle: int) -> list[tuple[int, ...]]:
         """The sets that a shuffle completes."""
@@ -116,8 +122,11 @@ class ShuffledSampler:
 _RELATED = 0.6
 
 
-class _GroupOffers:
-    """The sibling groups of a bank, and the settings that fit their number.
+class _GroupOffers(ABC):
+    """Offers of the sibling groups of a bank, with settings that fit their number.
+
+    With `distinct_sets`, an attempt for one tool offers a single tool, which comes from shuffles
+    without replacement. `contrast` are then the tools most like it.
 
     Raises:
         InputError: the bank has fewer tools than a query uses, or a weight is of no tool.
@@ -138,6 +147,44 @@ class _GroupOffers:
         self._affinity = affinity
         most = [max(weights[n] for n in members) for members in self._groups.members]
         self._shares = scale_weights(most, self._config.offered)
+        self._first = ShuffledSampler(self._shares, 1, seed)
+        # How many attempts for one tool are before each attempt.
+        self._singles_before = array("Q", [0])
+
+    def offer(self, attempt: int) -> Offer:
+        """Offer the tools of an attempt."""
+        random = self._random("offer", attempt)
+        if not (self._config.distinct_sets and self._config.tools_per_query):
+            chosen = self._choose(attempt, random)
+            return self._make(chosen, *self._draw_numbers(attempt, random))
+        at_most, at_least = draw_numbers(self._config, self._seed, attempt)
+        while len(self._singles_before) <= attempt:
+            latest = len(self._singles_before) - 1
+            is_single = draw_numbers(self._config, self._seed, latest)[0] == 1
+            self._singles_before.append(self._singles_before[-1] + is_single)
+        singles = self._singles_before[attempt]
+        if at_most == 1:
+            return self._offer_one(singles)
+        return self._make(self._choose(attempt - singles, random), at_most, at_least)
+
+    def _offer_one(self, number: int) -> Offer:
+        """Offer one tool, and name the tools that it has to be told apart from."""
+        members = self._random("single", number)
+        [chosen] = self._groups.choose(self._first.sample(number), members)
+        tool = self._tools[chosen]
+        near = (
+            self._tools[n].name
+            for n, _ in self._affinity.neighbours(chosen, self._groups)
+        )
+        others = [name for name in near if name not in tool.twins]
+        return Offer((tool.name,), 1, 1, tuple(others[: self._config.offered - 1]))
+
+    @abstractmethod
+    def _choose(self, number: int, random: Random) -> list[int]:
+        """Choose the positions of the tools of candidate set `number`."""
+
+    def _draw_numbers(self, attempt: int, random: Random) -> tuple[int, int]:  # noqa: ARG002
+        return draw_numbers(self._config, self._seed, attempt)
 
     def _random(self, purpose: str, attempt: int) -> Random:
         return Random(f"{self._seed}:{purpose}:{attempt}")
@@ -167,27 +214,22 @@ class RelatedOffers(_GroupOffers):
     The first tool comes from shuffles without replacement, so each sibling group is offered equally
     often. More than half of the others are related to it, drawn by their affinity; the rest is
     random. An offer depends on the tools, the configuration, the seed and its number alone.
+
+    With `distinct_sets`, no other tool is offered twice with the same first tool, and of two tools
+    only one has the other as its partner. The sets that have the first tool then differ, until all
+    partners of a tool were offered with it.
     """
 
-    def __init__(
-        self,
-        tools: Sequence[Tool],
-        config: GenerateConfig,
-        seed: int,
-        affinity: Affinity,
-    ) -> None:
-        super().__init__(tools, config, seed, affinity)
-        self._first = ShuffledSampler(self._shares, 1, seed)
-
-    def offer(self, attempt: int) -> Offer:
-        """Offer the tools of an attempt."""
+    def _choose(self, number: int, random: Random) -> list[int]:
         groups, size = self._groups, self._config.offered
-        random = self._random("offer", attempt)
-        members = self._random("member", attempt)
-        used = list(self._first.sample(attempt))
+        members = self._random("member", number)
+        used = list(self._first.sample(number))
         chosen = groups.choose(used, members)
         neighbours = self._affinity.neighbours(chosen[0], groups)
         n_related = round(_RELATED * size)
+        if self._config.distinct_sets:
+            turn = self._first.find_shuffle(number)
+            neighbours = self._take_turn(used[0], neighbours, turn, n_related)
         while len(chosen) <= min(n_related, size - 1):
             neighbours = [
                 (n, affinity * self._shares[groups.group_of[n]])
@@ -202,14 +244,41 @@ class RelatedOffers(_GroupOffers):
             chosen.append(neighbours[picked][0])
             used.append(groups.group_of[chosen[-1]])
         rest = [group for group in range(len(groups)) if group not in used]
+        if self._config.distinct_sets:
+            partners = [group for group in rest if _has_partner(used[0], group)]
+            rest = partners if len(partners) >= size - len(chosen) else rest
         drawn = self._draw_apart(random, rest, used, size - len(chosen))
-        chosen += groups.choose(drawn, members, chosen)
+        return chosen + groups.choose(drawn, members, chosen)
+
+    def _take_turn(
+        self,
+        first: int,
+        neighbours: Sequence[tuple[int, float]],
+        turn: int,
+        size: int,
+    ) -> list[tuple[int, float]]:
+        """Take the partners of a first tool whose turn it is; the best come early."""
+        random = self._random("partners", first)
+        group_of = self._groups.group_of
+        partners = [
+            (
+                random.random() ** (1 / (affinity * self._shares[group_of[n]])),
+                n,
+                affinity,
+            )
+            for n, affinity in neighbours
+            if _has_partner(first, group_of[n])
+        ]
+        ordered = [(n, affinity) for _, n, affinity in sorted(partners, reverse=True)]
+        start = turn * size
+        places = range(start, start + min(size, len(ordered)))
+        return [ordered[place % len(ordered)] for place in places]
+
+    def _draw_numbers(self, attempt: int, random: Random) -> tuple[int, int]:
         if self._config.tools_per_query:
-            numbers = draw_numbers(self._config, self._seed, attempt)
-            return self._make(chosen, *numbers)
+            return super()._draw_numbers(attempt, random)
         at_least = self._config.fewest_tools
-        at_most = random.randint(at_least, self._config.most_tools)
-        return self._make(chosen, at_most, at_least)
+        return random.randint(at_least, self._config.most_tools), at_least
 
     def _draw_apart(
         self, random: Random, rest: Sequence[int], used: Sequence[int], size: int
@@ -227,6 +296,11 @@ class RelatedOffers(_GroupOffers):
         return [*drawn, *passed][:size]
 
 
+def _has_partner(first: int, second: int) -> bool:
+    """Whether a group may have another as its partner; of two, exactly one may."""
+    return (first < second) == bool((first + second) % 2)
+
+
 class RandomOffers(_GroupOffers):
     """Offer sibling groups sampled without regard to what the tools do."""
 
@@ -242,17 +316,15 @@ class RandomOffers(_GroupOffers):
         clash = self._clash if config.separate_alternatives else eq
         self._shuffled = ShuffledSampler(self._shares, size, seed, clash)
 
-    def offer(self, attempt: int) -> Offer:
-        """Offer the tools of an attempt."""
-        groups: Sequence[int] = self._shuffled.sample(attempt)
+    def _choose(self, number: int, random: Random) -> list[int]:
+        groups: Sequence[int] = self._shuffled.sample(number)
         if self._config.sampling == "uniform":
             random, everything = (
-                self._random("uniform", attempt),
+                self._random("uniform", number),
                 range(len(self._groups)),
             )
             groups = self._draw(random, everything, self._config.offered)
-        chosen = self._groups.choose(groups, self._random("member", attempt))
-        return self._make(chosen, *draw_numbers(self._config, self._seed, attempt))
+        return self._groups.choose(groups, self._random("member", number))
 
 
 class ListedOffers:
@@ -281,8 +353,8 @@ class ListedOffers:
     def offer(self, attempt: int) -> Offer:
         """Offer the tools of an attempt."""
         names = self._sets[attempt % len(self._sets)]
-        numbers = draw_numbers(self._config, self._seed, attempt)
-        return Offer(names, *(min(number, len(names)) for number in numbers))
+        at_most, at_least = draw_numbers(self._config, self._seed, attempt)
+        return Offer(names, min(at_most, len(names)), min(at_least, len(names)))
 
     def _read(self, line: list[Any], number: int) -> tuple[str, ...]:
         for name in line:
@@ -305,7 +377,12 @@ class ListedOffers:
         return names
 
 
-def make_offers(tools: Sequence[Tool], config: GenerateConfig, seed: int) -> Offers:
+def make_offers(
+    tools: Sequence[Tool],
+    config: GenerateConfig,
+    seed: int,
+    affinity: Affinity | None = None,
+) -> Offers:
     """Make the offers of a recipe, for engines without offers of their own.
 
     Raises:
@@ -315,7 +392,7 @@ def make_offers(tools: Sequence[Tool], config: GenerateConfig, seed: int) -> Off
     if config.candidate_sets is not None:
         return ListedOffers(tools, config, seed)
     kind = RelatedOffers if config.sampling == "related" else RandomOffers
-    return kind(tools, config, seed, Affinity(tools))
+    return kind(tools, config, seed, affinity or Affinity(tools))
 
 
 # More than the attempts that are open at a time: an offer is read while its attempt runs.
@@ -342,13 +419,16 @@ class Sampler:
         made = offers or make_offers(tools, config, seed)
         self.offer = lru_cache(_CACHED_OFFERS)(made.offer)
         self.prompts = WriterPrompts(domain, config, seed)
-        self.checker = Checker(tools, config, self.prompts.example_queries)
+        self.checker = Checker(tools, config, self.prompts.example_texts)
         self._tools = {tool.name: tool for tool in tools}
 
     def write_request(self, number: int) -> ChatRequest:
         """Make the write request of an attempt, which has to have an offer."""
         offer, tools = self._find(number)
-        return self.prompts.write(number, tools, offer.at_most, offer.at_least)
+        contrast = [self._tools[name] for name in offer.contrast]
+        return self.prompts.write(
+            number, tools, offer.at_most, offer.at_least, contrast
+        )
 
     def check_draft(self, number: int, draft: Draft) -> tuple[Tool, ...] | Rejection:
         """Return the tools of an attempt's draft, or why it can't be used."""

@@ -177,7 +177,7 @@ class AskingStage(Stage):
         """
         if not self.reads_assets or (sample := self.sample(outlook)) is None:
             return None
-        journal, seed = self.folder.journal, self.recipe.seed
+        journal, seed = self.folder.journal, self.recipe.calls_seed
         history = read_history(journal, self.config, seed, sample)
         return forecast_calls(sample, history, self.count_calls(sample.total, history))
 

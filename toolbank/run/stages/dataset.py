@@ -17,6 +17,7 @@ from toolbank.bank.split import (
     format_splits,
     make_units,
     split_dataset,
+    thin_train,
 )
 from toolbank.config.base import shape
 from toolbank.config.explain import read_checked
@@ -30,6 +31,7 @@ from toolbank.run.stage import (
     Outcome,
     Stage,
     depends_on_copies,
+    describe_left_out,
     drop_copies,
     has_grades,
     write_bank_info,
@@ -58,7 +60,7 @@ class DatasetStage(Stage):
             "dataset": shape(config),
             "files": _hash_files(config),
             "domain": self.recipe.domain_name,
-            "split": shape(self.recipe.split),
+            "split": self.recipe.split.shape(),
             **depends_on_copies(self.recipe),
             "seed": self.recipe.seed,
             "toolbank": __version__,
@@ -111,11 +113,7 @@ class DatasetStage(Stage):
                     **({"missing": len(found.missing)} if found.missing else {}),
                 },
                 "left_out": found.left_out,
-                **(
-                    {"copies": {"queries_left_out": found.copies}}
-                    if found.copies
-                    else {}
-                ),
+                **describe_left_out(copies=found.copies, train_share=found.thinned),
             },
             splits=found.splits,
             withheld=found.withheld,
@@ -174,7 +172,8 @@ class SplitDataset:
 
     `labels` are verified ones, which count where the recipe has none made. `splits` counts the queries by split, those that use a tool of `withheld` under None;
     `left_out` says, by reason, how often and of what something was left out, and `straddling` how
-    many queries share something with two splits, of which none may.
+    many queries share something with two splits, of which none may. `thinned` are those that
+    split.train_share leaves out.
     """
 
     tools: Sequence[Tool]
@@ -187,6 +186,7 @@ class SplitDataset:
     labels: Sequence[Label] = ()
     copies: int = 0
     missing: Sequence[Query] = ()
+    thinned: int = 0
 
     def describe(self) -> str:
         """How many tools, queries and asks there are."""
@@ -210,6 +210,8 @@ class SplitDataset:
         if self.copies:
             copied = count(self.copies, "copy", "copies")
             lines.append(f"in no split: {copied} of held-out or other requests")
+        if self.thinned:
+            lines.append(f"in no split: {self.thinned:,} by split.train_share")
         if self.straddling:
             queries = count(self.straddling, "query", "queries")
             lines.append(f"in no split: {queries} that would straddle two (split.by)")
@@ -263,8 +265,9 @@ def read_split(recipe: Recipe, *, drops: bool = False) -> SplitDataset:
         for row in reversed(find_dropped(texts, queries, limits, encoder)):
             dataset.left_out.add("ask: a copy of another request", asks.pop(row).tool)
         queries, copies = drop_copies(recipe, queries)
+    queries, thinned = thin_train(queries, recipe.split, recipe.seed)
     splits = Counter(query.split for query in queries)
-    splits[None] -= len(alike) + copies
+    splits[None] -= len(alike) + copies + thinned
     held_out = set(withheld)
     if units and recipe.split.by != "set":
         held_out |= find_held_out_tools(queries, dataset.tools, units)
@@ -282,6 +285,7 @@ def read_split(recipe: Recipe, *, drops: bool = False) -> SplitDataset:
         labels=dataset.labels,
         copies=copies,
         missing=split_missing(dataset.missing, recipe.split, recipe.seed),
+        thinned=thinned,
     )
     if withheld and not (splits["train"] or found.asks):
         raise InputError(

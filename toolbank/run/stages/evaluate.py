@@ -133,7 +133,7 @@ class EvaluateStage(Stage):
             return Outcome("waits for replies", (), waiting=str(waiting))
         chosen_by = _make_figures([of_one[:1] for of_one in found], recipe)
         measured = [of_one[1:] for of_one in found]
-        figures, differences = _evaluate(measured, recipe)
+        figures, differences = compute_figures(measured, recipe)
         write_figures(folder.validation, chosen_by)
         write_figures(folder.metrics, figures)
         write_figures(folder.comparisons, differences)
@@ -216,10 +216,10 @@ class EvaluateStage(Stage):
         return write_searches(self.recipe, self.folder)
 
 
-def evaluate_sets(
+def measure_sets(
     recipe: Recipe, folder: RunFolder, sets: Sequence[EvaluationSet]
-) -> tuple[list[Figure], list[Difference], list[RefusalFigures]]:
-    """Return figures of a run's retrievers on these sets, of their differences and refusals."""
+) -> tuple[list[list[Measured]], list[RefusalFigures]]:
+    """Measure a run's retrievers on these sets: for each retriever one result per set, and refusals."""
     bank = Bank.load(folder.bank)
     requests = CalibrationRequests(reason="no set has requests that no tool fits")
     if any(one.missing for one in sets):
@@ -230,7 +230,7 @@ def evaluate_sets(
         measured.append(_measure(retriever, sets, recipe.evaluate))
         calibration = _calibrate(retriever, bank, requests)
         refusals += _measure_refusals(retriever, sets, calibration, requests)
-    return *_evaluate(measured, recipe), refusals
+    return measured, refusals
 
 
 def file_sets(bank: Bank, paths: Sequence[Path]) -> list[EvaluationSet]:
@@ -334,9 +334,10 @@ def _measure(
     ]
 
 
-def _evaluate(
+def compute_figures(
     measured: Sequence[Sequence[Measured]], recipe: Recipe
 ) -> tuple[list[Figure], list[Difference]]:
+    """Compute the figures of what `measure_sets` returned, and of their differences."""
     differences = [
         difference
         for on_one in zip(*measured, strict=True)

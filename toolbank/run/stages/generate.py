@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toolbank.bank.files import write_attempts, write_queries
-from toolbank.bank.split import format_splits, make_units, split_queries
+from toolbank.bank.split import format_splits, make_units, split_queries, thin_train
 from toolbank.config.base import shape
 from toolbank.encoders.location import encoder_identity
+from toolbank.requests.write.bank_builder import count_by_prompt
 from toolbank.requests.write.config import (
     GenerateConfig,
     describe_size_limits,
@@ -32,6 +33,7 @@ from toolbank.run.catalogue import depends_on_catalogue, find_sets, read_catalog
 from toolbank.run.forecast import Forecast, History, format_paragraph
 from toolbank.run.stage import (
     depends_on_copies,
+    describe_left_out,
     drop_copies,
     hash_file,
     write_bank_info,
@@ -51,6 +53,7 @@ if TYPE_CHECKING:
     from toolbank.llm.chat import Engine
     from toolbank.llm.journal import Journal
     from toolbank.llm.step import StepResult
+    from toolbank.run.folder import RunFolder
     from toolbank.run.outlook import Outlook
 
 # Libraries whose versions may change a bank's content or its files' bytes.
@@ -91,9 +94,10 @@ class GenerateStage(WritingStage):
             "files": [hash_file(path) for path in self._own_files],
             "domain": self.recipe.domain_name,
             "prompts": prompt_hash(self.recipe.domain_name, config),
-            "split": shape(self.recipe.split),
+            "split": self.recipe.split.shape(),
             **depends_on_copies(self.recipe),
             "seed": self.recipe.seed,
+            **self.recipe.other_bank_seed,
             **self.recipe.other_language,
             "toolbank": __version__,
         }
@@ -115,7 +119,7 @@ class GenerateStage(WritingStage):
                 tools,
                 self.config,
                 domain=recipe.domain_name,
-                seed=recipe.seed,
+                seed=recipe.calls_seed,
                 journal=journal,
                 earlier=catalogue.earlier,
             )
@@ -130,7 +134,7 @@ class GenerateStage(WritingStage):
     ) -> WriteStep:
         """The attempts over these tools."""
         recipe, tools = self.recipe, catalogue.tools
-        domain, seed = recipe.domain_name, recipe.seed
+        domain, seed = recipe.domain_name, recipe.calls_seed
         return WriteStep(tools, self.config, domain, seed, catalogue.earlier, engine)
 
     def title(self, outlook: Outlook, by: str) -> str:
@@ -191,8 +195,11 @@ class GenerateStage(WritingStage):
                 f"none, or a few{share}: the journal has as many replies as are needed"
             )
         if accepted is None:
+            worst = f"{most:,} if only every second one is"
+            if self.in_rounds:
+                worst = f"at most {most:,}, because a round sends more than are missing"
             return (
-                f"{fewest:,} if every attempt is accepted, {most:,} if only every second one is. "
+                f"{fewest:,} if every attempt is accepted, {worst}. "
                 "An attempt is a write and, where its draft passes the checks, a polish."
             )
         return (
@@ -219,13 +226,16 @@ class GenerateStage(WritingStage):
             gone,
             make_units(recipe.split.by, catalogue.tools),
         )
-        copies = 0
+        copies = thinned = 0
         if recipe.profile.copies.drop:
             kept, copies = drop_copies(recipe, list(split()))
             split = partial(iter, kept)
+        if recipe.split.train_share < 1:
+            kept, thinned = thin_train(list(split()), recipe.split, recipe.seed)
+            split = partial(iter, kept)
         splits = Counter(query.split for query in split())
         removed = _count_removed(value.queries, gone)
-        splits[None] -= removed.get("queries_left_out", 0) + copies
+        splits[None] -= removed.get("queries_left_out", 0) + copies + thinned
         if not splits["train"]:
             raise InputError(
                 f"split: of {count(len(value.queries), 'query', 'queries')} none is left to train "
@@ -237,6 +247,7 @@ class GenerateStage(WritingStage):
         )
         write_queries(queries, split())
         write_attempts(attempts, value.attempts)
+        made = {"generate": value.info, "counts": value.counts}
         info = write_bank_info(
             recipe,
             folder,
@@ -244,12 +255,12 @@ class GenerateStage(WritingStage):
             libraries=_LIBRARIES,
             origin={
                 "sources": read_json(folder.bank / "sources.json"),
-                "generate": value.info,
-                "counts": value.counts,
+                **made,
+                "prompts": count_by_prompt([*_read_earlier(folder), made]),
                 "calls": calls,
                 "ordered": True,
                 **({"removed": removed} if removed else {}),
-                **({"copies": {"queries_left_out": copies}} if copies else {}),
+                **describe_left_out(copies=copies, train_share=thinned),
             },
             splits=splits,
             withheld=withheld,
@@ -330,6 +341,15 @@ class GenerateStage(WritingStage):
     def config(self) -> GenerateConfig:
         """The settings of the queries, with the copy of candidate sets that are gone."""
         return find_sets(self.recipe, self.folder).generate
+
+
+def _read_earlier(folder: RunFolder) -> Iterator[dict[str, Any]]:
+    """Read bank.json of the banks that `--replace` has moved, the oldest first."""
+    numbers = (folder.path / "replaced").glob("[0-9]*")
+    for replaced in sorted(numbers, key=lambda path: (len(path.name), path.name)):
+        path = replaced / folder.bank.relative_to(folder.path) / "bank.json"
+        if path.is_file():
+            yield read_json(path)
 
 
 def _describe_offers(config: GenerateConfig, tools: Sequence[Tool]) -> Iterator[str]:

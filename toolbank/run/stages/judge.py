@@ -12,6 +12,7 @@ from toolbank.config.base import shape
 from toolbank.requests.judge.judge import judge_bank, keep_comparisons, sample_verdicts
 from toolbank.requests.judge.judges import TEMPLATE, JudgeConfig
 from toolbank.requests.judge.summary import find_files
+from toolbank.run.candidate_sets import pair_attempts
 from toolbank.run.stage import bank_hashes, hash_file
 from toolbank.run.stages.asking import AskingStage
 from toolbank.system.files import read_json, write_json
@@ -42,14 +43,21 @@ class JudgeStage(AskingStage):
             if against == "draft"
             else [hash_file(path) for path in self._others],
             "prompt": self.assets()[0].sha256,
-            "seed": self.recipe.seed,
+            "seed": self.recipe.calls_seed,
             "toolbank": __version__,
         }
 
     def ask(self, journal: Journal) -> StepResult[dict[str, Any]]:
         """Have the pairs judged."""
         bank = Bank.load(self.folder.bank)
-        return judge_bank(bank, self.config, seed=self.recipe.seed, journal=journal)
+        against, seed = self.config.against, self.recipe.calls_seed
+        matches: dict[str, str] = {}
+        if isinstance(against, Path):
+            found = pair_attempts(self.folder.path, against)
+            matches = found.match_requests()
+        return judge_bank(
+            bank, self.config, seed=seed, journal=journal, matches=matches
+        )
 
     def title(self, outlook: Outlook, by: str) -> str:
         """How many pairs, by a model or a heuristic."""

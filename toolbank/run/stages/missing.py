@@ -10,7 +10,7 @@ from toolbank.bank.bank import MISSING
 from toolbank.bank.files import write_queries
 from toolbank.config.assets import Asset, find_asset
 from toolbank.config.base import shape
-from toolbank.requests.missing.groups import draw_groups, group_tools
+from toolbank.requests.missing.groups import group_tools
 from toolbank.requests.missing.settle import split_missing
 from toolbank.requests.missing.write import (
     TEMPLATE,
@@ -52,8 +52,9 @@ class MissingStage(WritingStage):
             "files": [hash_file(path) for path in self.engine_files],
             "domain": self.recipe.domain_name,
             "prompts": [asset.sha256 for asset in self.assets()],
-            "split": shape(self.recipe.split),
+            "split": self.recipe.split.shape(),
             "seed": self.recipe.seed,
+            **self.recipe.other_bank_seed,
             **self.recipe.other_language,
             "toolbank": __version__,
         }
@@ -65,7 +66,7 @@ class MissingStage(WritingStage):
             read_catalogue(self.folder).tools,
             self.config,
             domain=recipe.domain_name,
-            seed=recipe.seed,
+            seed=recipe.calls_seed,
             journal=journal,
         )
 
@@ -74,14 +75,13 @@ class MissingStage(WritingStage):
     ) -> MissingStep:
         """One call for each group of these tools."""
         recipe = self.recipe
-        domain, seed = recipe.domain_name, recipe.seed
+        domain, seed = recipe.domain_name, recipe.calls_seed
         return MissingStep(catalogue.tools, self.config, domain, seed, engine)
 
     def title(self, outlook: Outlook, by: str) -> str:
         """How many queries near how many groups."""
         config, tools = self.config, outlook.catalogue.tools
-        groups = draw_groups(group_tools(tools), config.groups, self.recipe.seed)
-        near = count(len(groups), "group")
+        near = count(len(group_tools(tools)[: config.groups]), "group")
         return f"Queries that no tool fits: at most {config.per_group} near each of {near} of tools, by {by}"
 
     def describe_calls(self, outlook: Outlook, forecast: Forecast) -> str:  # noqa: ARG002

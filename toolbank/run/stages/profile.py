@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from toolbank.bank.bank import PROFILE, Bank
 from toolbank.bank.files import write_records
-from toolbank.bank.profile import AXES, QueryProfile, describe_classes
+from toolbank.bank.profile import QueryProfile, describe_classes
 from toolbank.config.assets import Asset
 from toolbank.config.base import shape
 from toolbank.encoders.location import encoder_identity
@@ -71,7 +71,7 @@ class ProfileStage(Stage):
         write_json(folder.copies, asdict(copies))
         files = folder.bank / PROFILE, folder.copies
         found = (
-            *(describe_classes(axis, rows) for axis in AXES if rows),
+            *describe_classes(pair for row in rows for pair in row.classes().items()),
             *(one.describe() for one in sets if one.total),
         )
         return Outcome(count(len(rows), "request"), files, problems=found)

@@ -30,7 +30,7 @@ from toolbank.sources.collect import (
 from toolbank.sources.kind import ToolCollection
 from toolbank.system.errors import InputError, ToolbankError
 from toolbank.system.files import read_json
-from toolbank.system.folders import is_run_folder
+from toolbank.system.folders import RUN, claim_folder, is_run_folder
 from toolbank.system.numbers import count
 from toolbank.system.terminal import command
 from toolbank.system.version import __version__
@@ -107,10 +107,11 @@ def current_tools(recipe: Recipe, folder: RunFolder, path: Path) -> ToolCollecti
     """The tools of a recipe: from the run folder if they are up to date, else read anew.
 
     Where reading them starts commands, those count that were read of the same sources before.
-    A crawl keeps its pages in the run folder's cache, so that they are not fetched again. `path` is
-    the recipe's file.
+    A crawl keeps its pages in the run folder's cache, so that they are not fetched again; the
+    folder is marked as that of a run. `path` is the recipe's file.
 
     Raises:
+        ToolbankError: the folder can't be written to.
         InputError: a source can't be read, or not without that a command is started.
     """
     if SourcesStage(recipe, folder).is_done:
@@ -121,6 +122,8 @@ def current_tools(recipe: Recipe, folder: RunFolder, path: Path) -> ToolCollecti
         if has_same_sources(recipe, folder):
             return kept_tools(folder)
         raise
+    if describe_keeps(recipe.sources):
+        claim_folder(folder.path, RUN)
     return collect_tools(recipe.sources, folder.cache)
 
 

@@ -24,12 +24,8 @@ from toolbank.encoders.location import locate
 from toolbank.encoders.model import find_model
 from toolbank.llm.engines import find_model as find_writer
 from toolbank.llm.templates import find_schema
-from toolbank.requests.engines import read_grades_file
 from toolbank.requests.missing.settle import SettledMissing, settle_missing
-from toolbank.requests.verify import VerifyConfig
-from toolbank.requests.verify.further import OTHERS
-from toolbank.requests.verify.grade_step import TEMPLATE, sample_grades
-from toolbank.requests.verify.verify import FINDINGS, LabelVerification, verify_bank
+from toolbank.requests.verify import FINDINGS, OTHERS, TEMPLATE, VerifyConfig
 from toolbank.retrievers.settings import Tool2VecConfig
 from toolbank.run.stage import (
     Stage,
@@ -49,6 +45,8 @@ if TYPE_CHECKING:
     from toolbank.llm.config import EngineConfig
     from toolbank.llm.journal import Journal
     from toolbank.llm.step import StepResult, StepSample
+    from toolbank.requests.verify.verify import LabelVerification
+    from toolbank.retrievers.kind import RetrieverConfig
     from toolbank.run.folder import RunFolder
     from toolbank.run.forecast import Forecast, History
     from toolbank.run.outlook import Outlook
@@ -88,22 +86,27 @@ class VerifyStage(AskingStage):
         for key in _NEW_KEYS:
             if not config.get(key):
                 config.pop(key, None)
-        own, path = self.folder.dataset_labels, self._grades_file
+        own = [one for one in self._pooled if one.model_fields_set - {"type"}]
+        config |= {"pooled": [*map(shape, own)]} if own else {}
+        given, path = self.folder.dataset_labels, self._grades_file
         return {
             "bank": bank_hashes(self.folder, self.recipe),
             **missing_hashes(self.folder, self.recipe),
             "config": config,
             "files": [hash_file(path) for path in self.engine_files],
             **({"by": [by, path.name]} if path else {}),
-            **({"labels": hash_file(own)} if own.is_file() else {}),
+            **({"labels": hash_file(given)} if given.is_file() else {}),
             "domain": self.recipe.domain_name,
             "prompts": [asset.sha256 for asset in self.assets()],
-            "seed": self.recipe.seed,
+            "seed": self.recipe.calls_seed,
             "toolbank": __version__,
         }
 
     def ask(self, journal: Journal) -> StepResult[LabelVerification]:
         """Get grades, and merge all."""
+        # A plan and the other stages go without the retrievers that this loads.
+        from toolbank.requests.verify.verify import verify_bank
+
         folder = self.folder
         return verify_bank(
             replace(
@@ -114,9 +117,10 @@ class VerifyStage(AskingStage):
             folder=folder.verify,
             tools_id=sha256_file(folder.bank / "tools.parquet"),
             domain=self.recipe.domain_name,
-            seed=self.recipe.seed,
+            seed=self.recipe.calls_seed,
             journal=journal,
             earlier=read_verified(folder),
+            retrievers=self.recipe.retrievers,
         )
 
     def is_usable(self, result: StepResult[Any]) -> bool:
@@ -158,10 +162,12 @@ class VerifyStage(AskingStage):
 
     def sample(self, outlook: Outlook) -> StepSample | None:
         """Grades of drafts."""
+        from toolbank.requests.verify.grade_step import sample_grades
+
         if (queries := self._most_graded(outlook)) is None:
             return None
         recipe, tools = self.recipe, outlook.given.tools
-        domain, seed = recipe.domain_name, recipe.seed
+        domain, seed = recipe.domain_name, recipe.calls_seed
         return sample_grades(tools, self.config, domain, seed, queries)
 
     def count_calls(
@@ -171,38 +177,33 @@ class VerifyStage(AskingStage):
 
         The hole check makes none to `holes` further ones, and a third grader is asked none to all.
         """
-        fewest = 0 if self.config.is_third else total
+        config = self.config
+        fewest = 0 if config.is_third else total
         first, second = (history.usage.get(step) for step in VerifyConfig.call_steps)
-        again = (0.0, float(total))
-        if not self.config.second_call:
-            again = (0.0, 0.0)
-        elif first is not None and first.replies:
-            share = (second.replies if second else 0) / first.replies
-            again = (fewest * share, total * share)
-        if not (self.config.second_call or self.config.holes):
-            return [(fewest, total)]
-        return [(fewest, total), (again[0], again[1] + min(self.config.holes, total))]
+        low, high = 0.0, 1.0 if config.second_call else 0.0
+        if config.second_call and first and first.replies:
+            low = high = (second.replies if second else 0) / first.replies
+        most = total * high + min(config.holes, total)
+        has_second = config.second_call or config.holes
+        return [(fewest, total), *([(fewest * low, most)] if has_second else [])]
 
     def describe_calls(self, outlook: Outlook, forecast: Forecast) -> str:  # noqa: ARG002
         """How many calls, and how much is read in one."""
-        first, *second = forecast.steps
         config = self.config
-        number = span(f"{first.fewest:,}", f"{first.most:,}")
+        first, *second = (span(f"{n.fewest:,}", f"{n.most:,}") for n in forecast.steps)
         said = (
-            f"{number}: one a query, with up to {config.candidates} tools in its prompt"
+            f"{first}: one a query, with up to {config.candidates} tools in its prompt"
         )
-        if not second:
-            return said
-        number = span(f"{second[0].fewest:,}", f"{second[0].most:,}")
         what = [
             f"a second call, with up to {config.second_call} further tools: those that the model "
             "names freely, and neighbors of tools that it needs"
         ] * bool(config.second_call)
         if config.holes:
-            what.append(
-                f"the hole check of up to {count(config.holes, 'test query', 'test queries')}"
-            )
-        return f"{said}; and {number} in {', and in '.join(what)}"
+            queries = count(config.holes, "test query", "test queries")
+            what.append(f"the hole check of up to {queries}")
+        return (
+            f"{said}; and {second[0]} in {', and in '.join(what)}" if second else said
+        )
 
     def write(
         self, value: LabelVerification, calls: Mapping[str, Any]
@@ -240,6 +241,8 @@ class VerifyStage(AskingStage):
 
     def check(self) -> None:
         """Refuse an engine that can't be made, and a file of grades that doesn't fit the bank."""
+        from toolbank.requests.engines import read_grades_file
+
         super().check()
         path = self._grades_file
         if path and self._is_bank_done():
@@ -253,8 +256,9 @@ class VerifyStage(AskingStage):
         if self.recipe.verify is None:
             return
         super().prepare()
-        for encoder in Tool2VecConfig().encoders:
-            find_model(locate(encoder))
+        for one in (Tool2VecConfig(), *self._pooled):
+            for encoder in one.encoders:
+                find_model(locate(encoder))
 
     def assets(self) -> tuple[Asset, ...]:
         """The prompt, where a model reads it."""
@@ -299,6 +303,15 @@ class VerifyStage(AskingStage):
             return False
         schema = read_json(find_schema(TEMPLATE).path)
         return OTHERS not in schema.get("properties", ())
+
+    @property
+    def _pooled(self) -> list[RetrieverConfig]:
+        """The retrievers of the hole check, if there is one."""
+        if not (self.recipe.verify and self.recipe.verify.holes):
+            return []
+        from toolbank.requests.verify.holes import choose_retrievers
+
+        return choose_retrievers(self.recipe.retrievers)
 
     @property
     def _grades_file(self) -> Path | None:

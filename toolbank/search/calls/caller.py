@@ -10,21 +10,24 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from fnmatch import fnmatchcase
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 from jsonschema.validators import create
+from mcp.types import CallToolResult, TextContent
 from referencing import Registry
 
 from toolbank.bank.records import HttpCall, McpCall, Tool
 from toolbank.search.calls import CallError, Target
 from toolbank.search.calls.http import prepare_request, send
-from toolbank.search.calls.mcp import send_to_mcp
+from toolbank.search.calls.mcp import McpSessions
 from toolbank.system.errors import InputError
 from toolbank.system.net import is_private
-from toolbank.system.secrets import mask_command
+
+if TYPE_CHECKING:
+    from mcp.shared.dispatcher import ProgressFnT
 
 MOST_STEPS = 30_000
 """The maximum number of schema keywords, and entries of them, that one check may visit."""
@@ -136,6 +139,7 @@ class ToolCaller:
         self, patterns: Sequence[str], targets: Mapping[str, Target], *, writes: bool
     ) -> None:
         self._patterns, self.targets, self._writes = patterns, targets, writes
+        self._sessions = McpSessions()
         self._pairs: dict[str, set[tuple[str, str]]] = {}
         # The servers of each label, and the labels of each server.
         self._others: dict[str, set[str]] = {}
@@ -188,8 +192,13 @@ class ToolCaller:
             return False
         return self._fits(tool.name)
 
-    async def call(self, tool: Tool, arguments: Mapping[str, Any]) -> str:
-        """Call a tool; gives its result as text.
+    async def call(
+        self,
+        tool: Tool,
+        arguments: Mapping[str, Any],
+        on_progress: ProgressFnT | None = None,
+    ) -> CallToolResult:
+        """Call a tool; gives its answer. `on_progress` gets what an MCP server tells meanwhile.
 
         Raises:
             CallError: it may not be called, its arguments don't fit, or the call failed.
@@ -199,10 +208,17 @@ class ToolCaller:
         await asyncio.to_thread(check_arguments, tool, arguments)
         try:
             if isinstance(call, McpCall):
-                return await send_to_mcp(call.tool, arguments, target)
-            return await send(prepare_request(target.url, call, arguments), target)
+                return await self._sessions.call(
+                    call.tool, arguments, target, on_progress
+                )
+            text = await send(prepare_request(target.url, call, arguments), target)
+            return CallToolResult(content=[TextContent(text=text)])
         except InputError as error:
             raise CallError(str(error)) from error
+
+    async def close(self) -> None:
+        """End the sessions with MCP servers."""
+        await self._sessions.close()
 
     def find(self, tool: Tool) -> tuple[HttpCall | McpCall, Target]:
         """Find what a tool calls, and its target.
@@ -267,8 +283,7 @@ def describe_permissions(caller: ToolCaller, tools: Iterable[Tool]) -> list[str]
             lacks.setdefault(caller.keys(tool)[:2][-1], proposed)
             continue
         used |= {name for name, one in targets.items() if one is target}
-        place = target.url or target.mcp or " ".join(mask_command(target.command))
-        (counts if caller.lets(tool) else kept)[place] += 1
+        (counts if caller.lets(tool) else kept)[target.place] += 1
     lines = [
         f"calls of {count:,} tools go to {place}" for place, count in counts.items()
     ]
@@ -290,7 +305,7 @@ def describe_permissions(caller: ToolCaller, tools: Iterable[Tool]) -> list[str]
                 f"--call-config: {name} is not the source of a tool that matches --call and can be "
                 "called" + (f"; is it now one of {', '.join(lacks)}?" if lacks else "")
             )
-        if is_private(target.url or target.mcp) and not target.private:
+        if is_private(target.address) and not (target.private or target.entry):
             lines.append(
                 f"--call-config: {name}: the address is not public; without `private: true`, "
                 "calls will fail"

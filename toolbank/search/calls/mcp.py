@@ -1,61 +1,237 @@
-"""Send a call to an MCP server."""
+"""Send calls to MCP servers, over one session a server: a browser, a shell, a database stay open."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-import os
+import time
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
-from typing import Any
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+from mcp.shared.exceptions import MCPError
+from mcp.types import CONNECTION_CLOSED, CallToolResult
 
 from toolbank.search.calls import CallError, Target
 from toolbank.search.calls.http import CALL_TIME, MOST_ANSWER, NOT_PUBLIC
 from toolbank.sources.mcp.connection import MB, Connection, ServerError
 from toolbank.system.http import PrivateAddressError
+from toolbank.system.net import is_loopback
+
+if TYPE_CHECKING:
+    from mcp import Client
+    from mcp.shared.dispatcher import ProgressFnT
+
 
 _MOST_BYTES = 4 * MB
 """The maximum size of all messages of a call, in bytes."""
 _MOST_VALUES = 20_000
 """The maximum number of JSON values in a call: they are parsed on the event loop."""
+MOST_SESSIONS = 32
+"""The maximum number of servers with an open session."""
+IDLE_TIME = 900.0
+"""Seconds without a call after which a session ends."""
+_END_TIME = 5.0
+"""Seconds that the end of a session may take."""
+_LOOK = 1.0
+"""Seconds between two looks whether a server has ended, or is idle."""
+_MOST_SILENT = 3
+"""Calls in a row that a server leaves without an answer until its session ends."""
 
 
-async def send_to_mcp(tool: str, arguments: Mapping[str, Any], target: Target) -> str:
-    """Call a tool of an MCP server; gives its result as text without the target's secrets.
+class McpSessions:
+    """The sessions with MCP servers, one a target.
 
-    Raises:
-        CallError: the server can't be reached, does not answer in time, or answers with an error or
-            too much.
+    A session begins with the first call. It ends when it was idle for `IDLE_TIME` seconds, when
+    another server needs its place, or with the event loop. If its server has ended, the next call
+    begins another one.
     """
-    connection = Connection(
-        largest=_MOST_BYTES, most_bytes=_MOST_BYTES, most_values=_MOST_VALUES
-    )
-    limit = asyncio.timeout(CALL_TIME)
-    try:
-        async with (
-            limit,
-            _open_transport(target, connection) as transport,
-            _connect(transport) as client,
-        ):
-            result = await client.call_tool(tool, dict(arguments))
-    # The client raises many kinds of exceptions, in groups.
-    except Exception as error:
-        raise CallError(_explain(error, connection, limit.expired())) from error
-    text = "\n".join(getattr(part, "text", f"[{part.type}]") for part in result.content)
-    if not text and result.structured_content is not None:
+
+    def __init__(self) -> None:
+        self._sessions: dict[str, _Session] = {}
+
+    async def call(
+        self,
+        tool: str,
+        arguments: Mapping[str, Any],
+        target: Target,
+        on_progress: ProgressFnT | None = None,
+    ) -> CallToolResult:
+        """Call a tool of an MCP server; gives its answer without the target's secrets.
+
+        The answer may be an error of the tool (`is_error`). A call is sent again only if the server
+        refused it because it does not know the session.
+
+        Raises:
+            CallError: the server can't be reached, does not answer in time, or violates the
+                protocol or a limit; or too many servers are in use.
+        """
+        session = self._open(target)
         try:
-            text = json.dumps(result.structured_content, ensure_ascii=False)
-        except (ValueError, RecursionError) as error:
-            raise CallError("The answer cannot be written as JSON.") from error
-    if len(text) > MOST_ANSWER:
+            result = await session.call(tool, arguments, on_progress)
+        except _LostSessionError:
+            session = self._open(target)
+            result = await session.call(tool, arguments, on_progress)
+        return _check_answer(result, target)
+
+    async def close(self) -> None:
+        """End all sessions, and wait until their servers have ended."""
+        sessions = [*self._sessions.values()]
+        self._sessions.clear()
+        for one in sessions:
+            one.end()
+        await asyncio.gather(*(one.wait() for one in sessions))
+
+    def _open(self, target: Target) -> _Session:
+        key = target.key
+        for name, one in [*self._sessions.items()]:
+            if not one.is_alive:
+                del self._sessions[name]
+        if key not in self._sessions:
+            if len(self._sessions) >= MOST_SESSIONS:
+                self._end_idlest()
+            self._sessions[key] = _Session(target)
+        return self._sessions[key]
+
+    def _end_idlest(self) -> None:
+        idle = {key: one for key, one in self._sessions.items() if not one.calls}
+        if not idle:
+            raise CallError(
+                f"{MOST_SESSIONS} servers are in use at once. Try again when a call has ended."
+            )
+        key = min(idle, key=lambda one: idle[one].used)
+        self._sessions.pop(key).end()
+
+
+class _LostSessionError(Exception):
+    """The server refused a call, since it does not know the session."""
+
+
+class _Session:
+    """A session with a server, in a task of its own, since the SDK ends it where it began."""
+
+    def __init__(self, target: Target) -> None:
+        self.calls, self.used = 0, time.monotonic()
+        self._connection = Connection(largest=_MOST_BYTES)
+        self._silent = 0
+        self._ended = asyncio.Event()
+        self._client: asyncio.Future[Client] = (
+            asyncio.get_running_loop().create_future()
+        )
+        # A failure without a call that waits for it is no news.
+        self._client.add_done_callback(
+            lambda one: one.cancelled() or (one.exception() and None)
+        )
+        self._task = asyncio.create_task(self._run(target))
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether a call can be sent."""
+        return not (
+            self._ended.is_set()
+            or self._task.done()
+            or self._connection.fault
+            or self._connection.has_ended
+        )
+
+    def end(self) -> None:
+        """End the session; its calls fail."""
+        self._ended.set()
+        if not self._client.done():
+            self._task.cancel()
+
+    async def wait(self) -> None:
+        """Wait until the session has ended."""
+        await asyncio.wait([self._task])
+
+    async def call(
+        self,
+        tool: str,
+        arguments: Mapping[str, Any],
+        on_progress: ProgressFnT | None,
+    ) -> CallToolResult:
+        """Call a tool.
+
+        Raises:
+            CallError: there is no answer.
+            _LostSessionError: the server does not know this session.
+        """
+        self.calls += 1
+        connection = self._connection
+        connection.most_bytes = connection.received + _MOST_BYTES
+        connection.most_values = connection.values + _MOST_VALUES
+        limit = asyncio.timeout(CALL_TIME)
+        try:
+            async with limit:
+                client = await asyncio.shield(self._client)
+                result = await client.call_tool(
+                    tool, dict(arguments), progress_callback=on_progress
+                )
+        # The client raises many kinds of exceptions, in groups.
+        except Exception as error:
+            self._settle(error, is_late=limit.expired())
+            said = _explain(error, connection, is_late=limit.expired())
+            raise CallError(said) from error
+        finally:
+            self.calls -= 1
+            self.used = time.monotonic()
+        self._silent = 0
+        return result
+
+    def _settle(self, error: Exception, *, is_late: bool) -> None:
+        """Decide after a failure whether the session goes on."""
+        if is_late:
+            self._silent += 1
+            if self._silent >= _MOST_SILENT or not self._client.done():
+                self.end()
+        elif not isinstance(error, MCPError) or error.code == CONNECTION_CLOSED:
+            self.end()
+        elif self._connection.status == 404:
+            self.end()
+            raise _LostSessionError from error
+
+    async def _run(self, target: Target) -> None:
+        try:
+            async with (
+                asyncio.timeout(None) as limit,
+                _open_transport(target, self._connection) as transport,
+                _connect(transport) as client,
+            ):
+                self._client.set_result(client)
+                await self._wait()
+                limit.reschedule(asyncio.get_running_loop().time() + _END_TIME)
+        except Exception as error:
+            # Of a session that had begun, the calls tell what is wrong.
+            if not self._client.done():
+                self._client.set_exception(error)
+
+    async def _wait(self) -> None:
+        """Wait until the session is over."""
+        while self.is_alive and (
+            self.calls or time.monotonic() - self.used < IDLE_TIME
+        ):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_LOOK):
+                    await self._ended.wait()
+        self.end()
+
+
+def _check_answer(result: CallToolResult, target: Target) -> CallToolResult:
+    """Bound the texts of an answer, and hide the target's secrets in it."""
+    content = [part.model_dump(mode="json", by_alias=True) for part in result.content]
+    answer = {"content": content, "structuredContent": result.structured_content}
+    texts = [part["text"] for part in content if "text" in part]
+    try:
+        size = max(sum(map(len, texts)), len(json.dumps(result.structured_content)))
+        checked = CallToolResult.model_validate(target.hide_in(answer))
+    except (ValueError, RecursionError) as error:
+        raise CallError("The answer cannot be written as JSON.") from error
+    if size > MOST_ANSWER:
         raise CallError(f"The answer is larger than {MOST_ANSWER:,} characters.")
-    text = target.hide(text)
-    if result.is_error:
-        raise CallError(f"The tool failed: {text[:2000]}")
-    return text
+    return checked.model_copy(update={"is_error": result.is_error})
 
 
-def _explain(error: BaseException, connection: Connection, is_late: bool) -> str:
+def _explain(error: BaseException, connection: Connection, *, is_late: bool) -> str:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     if connection.fault:
@@ -66,43 +242,34 @@ def _explain(error: BaseException, connection: Connection, is_late: bool) -> str
         return f"The server cannot be called: {error}."
     if isinstance(error, PrivateAddressError):
         return NOT_PUBLIC
+    if connection.has_ended:
+        return "The server has ended. The next call starts it again, without what it had open."
+    if isinstance(error, MCPError) and error.code != CONNECTION_CLOSED:
+        return f"The server refuses the call: {error.message[:2000]}"
     return f"The server cannot be reached ({type(error).__name__})."
 
 
 @asynccontextmanager
 async def _open_transport(target: Target, connection: Connection) -> AsyncIterator[Any]:
-    if target.command:
-        from toolbank.sources.mcp.settings import Server
+    server = target.make_server()
+    if server.command:
         from toolbank.sources.mcp.stdio import start
 
-        given = {
-            name: os.environ.get(ours, "") for name, ours in target.environment.items()
-        }
-        yield start(
-            Server(name="", command=target.command, environment=given), connection
-        )
+        yield start(server, connection)
         return
-    import httpx2
-    from mcp.client.streamable_http import streamable_http_client
+    from toolbank.sources.mcp.http import connect
 
-    from toolbank.sources.mcp.http import BoundedTransport
-
-    async with httpx2.AsyncClient(
-        headers=target.credential.headers() if target.credential else {},
-        follow_redirects=False,
-        timeout=CALL_TIME,  # also of the end of the session, after that of the call
-        trust_env=False,
-        transport=BoundedTransport(connection, guards=not target.private),
-    ) as http:
-        yield streamable_http_client(target.mcp, http_client=http)
+    # The user's own file may name this machine, as for the client it was written for.
+    is_own = target.entry is not None and is_loopback(server.url)
+    yield connect(server, connection, CALL_TIME, guards=not (target.private or is_own))
 
 
 @asynccontextmanager
-async def _connect(transport: Any) -> AsyncIterator[Any]:
+async def _connect(transport: Any) -> AsyncIterator[Client]:
     """Connect without checking answers against the server's output schemas.
 
     The SDK would check them on the event loop, where a regular expression may never end. Answers are
-    only passed on as text.
+    only passed on.
     """
     from mcp import Client
 

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from importlib.resources import files
+from typing import TYPE_CHECKING
 
 from starlette.applications import Starlette
 from starlette.datastructures import Headers, MutableHeaders
@@ -23,6 +24,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from toolbank.search.serve.api import Api
 from toolbank.search.serve.messages import BODY_TIME, MOST_BODY, RefusalError
 from toolbank.system.errors import InputError
+
+if TYPE_CHECKING:
+    from toolbank.search.calls.caller import ToolCaller
 
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s\[\]:/?#@\\]+)(?::[0-9]{0,5})?")
 _HEADERS = {
@@ -236,8 +240,16 @@ _MESSAGES = {
 }
 
 
-def create_app(api: Api, access: Access, beside: Sequence[Starlette] = ()) -> Starlette:
-    """Make the application for an API and `beside`, whose routes are guarded in the same way."""
+def create_app(
+    api: Api,
+    access: Access,
+    beside: Sequence[Starlette] = (),
+    caller: ToolCaller | None = None,
+) -> Starlette:
+    """Make the application for an API and `beside`, whose routes are guarded in the same way.
+
+    At the end, the sessions of `caller` are ended.
+    """
 
     def count_refused(status: int) -> None:
         api.metrics.requests["refused", status] += 1
@@ -253,6 +265,8 @@ def create_app(api: Api, access: Access, beside: Sequence[Starlette] = ()) -> St
             finally:
                 watching.cancel()
                 api.pool.close()
+                if caller is not None:
+                    await caller.close()
 
     # The page itself contains no tools.
     free = frozenset({"/healthz", *page_paths(api.shelf.names)})

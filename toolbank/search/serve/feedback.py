@@ -27,10 +27,11 @@ _REMEMBERED = 10_000
 
 
 class FeedbackLog:
-    """A JSONL file of searches and of the tools that were chosen from them.
+    """A JSONL file of searches, of the tools that were chosen from them, and of calls.
 
     The line of a choice has `query` and `tools`, as `toolbank evaluate RUN --on FILE` and datasets
-    read it; that of a search has no tools, and so has that of a search of which no tool fits. Queries are only written if `with_text`. The file has
+    read it; those of a search and of a call have none, and so has that of a user who says that no
+    tool fits. Queries are only written if `with_text`. The file has
     mode 600. At 50 MB it is moved to FILE.1, and so on up to FILE.3. Threads may share a log.
     """
 
@@ -87,6 +88,12 @@ class FeedbackLog:
         place = found.index(tool) + 1
         self._write("choice", f"{search}.{number}", finder, query, (tool,), rank=place)
         return True
+
+    def called(self, client: str, tool: str, outcome: str, seconds: float) -> None:
+        """Log who called a tool, when, and how it ended; without arguments and answer."""
+        more = {"client": client, "called": tool, "outcome": outcome}
+        number = secrets.token_hex(8)
+        self._write("call", number, "", "", (), **more, seconds=round(seconds, 2))
 
     @property
     def lost(self) -> int:

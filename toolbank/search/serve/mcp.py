@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 from mcp.server import MCPServer
+from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.transport_security import TransportSecuritySettings
+from mcp.types import CallToolResult
 from mcp.types import Tool as MCPTool
 from pydantic import SkipValidation
 from pydantic.json_schema import SkipJsonSchema
@@ -33,7 +36,9 @@ from toolbank.search.serve.messages import (
     check_content,
     require_json,
 )
+from toolbank.search.serve.reach import describe_reach
 from toolbank.search.serve.searches import Metrics, Searches
+from toolbank.system.terminal import one_line
 from toolbank.system.version import __version__
 
 if TYPE_CHECKING:
@@ -41,17 +46,26 @@ if TYPE_CHECKING:
 
 
 _MOST_THERE = 4 * MOST_CALLS
+_LONGEST_NAME = 60
 
 
 class CallQueue:
-    """Limits the calls of a caller that run or wait at the same time."""
+    """Limits the calls of a caller that run or wait at the same time, and logs them.
 
-    def __init__(self, caller: ToolCaller) -> None:
-        self.caller, self._turns = caller, asyncio.Semaphore(MOST_CALLS)
+    `log` gets the client, the tool, the outcome and the seconds; never arguments or answers.
+    """
+
+    def __init__(
+        self, caller: ToolCaller, log: Callable[[str, str, str, float], None]
+    ) -> None:
+        self.caller, self.log = caller, log
+        self._turns = asyncio.Semaphore(MOST_CALLS)
         self._there = 0
 
-    async def run(self, tool: Tool, arguments: Mapping[str, Any]) -> str:
-        """Call a tool; gives its result as text.
+    async def run(
+        self, tool: Tool, arguments: Mapping[str, Any], context: Context[Any, Any]
+    ) -> CallToolResult:
+        """Call a tool; gives its answer, which may be an error of the tool. Logs the call.
 
         Raises:
             ToolError: too many calls wait, it may not be called, its arguments don't fit, or it
@@ -60,13 +74,28 @@ class CallQueue:
         if self._there >= _MOST_THERE:
             raise ToolError("Too many calls at once. Try again.")
         self._there += 1
+        began, outcome = time.monotonic(), "aborted"
         try:
             async with self._turns:
-                return await self.caller.call(tool, arguments)
+                answer = await self.caller.call(
+                    tool, arguments, context.report_progress
+                )
+            outcome = "failed" if answer.is_error else "answered"
+            return answer
         except CallError as error:
+            outcome = "failed"
             raise ToolError(str(error)) from error
         finally:
             self._there -= 1
+            self.log(_who(context), tool.name, outcome, time.monotonic() - began)
+
+
+def _who(context: Context[Any, Any]) -> str:
+    """The client: its address, and the name that it gives itself."""
+    request, said = context.request_context.request, context.session.client_params
+    peer = getattr(request, "client", None)
+    name = one_line(said.client_info.name, _LONGEST_NAME) if said else ""
+    return " ".join(filter(None, (peer and peer.host, name))) or "unknown"
 
 
 class _McpSearch(SearchParameters):
@@ -152,15 +181,20 @@ def create_mcp(
         "gives what it answers."
     )
 
-    async def call(name: str, arguments: dict[str, Any] | None = None) -> str:
-        return await calls.run(get_tool(name), arguments or {})
+    async def call(
+        name: str, context: Context[Any, Any], arguments: dict[str, Any] | None = None
+    ) -> CallToolResult:
+        return await calls.run(get_tool(name), arguments or {}, context)
 
     async def call_found(
-        name: str, arguments: dict[str, Any] | None = None, search: str | None = None
-    ) -> str:
+        name: str,
+        context: Context[Any, Any],
+        arguments: dict[str, Any] | None = None,
+        search: str | None = None,
+    ) -> CallToolResult:
         tool = get_tool(name)
-        answer = await calls.run(tool, arguments or {})
-        if searches.log is not None and search is not None:
+        answer = await calls.run(tool, arguments or {}, context)
+        if searches.log is not None and search is not None and not answer.is_error:
             searches.log.chose(finder, search, tool.name)
         return answer
 
@@ -202,14 +236,15 @@ class _McpServer(MCPServer[Any]):
         """List the tools, with the current description of the search."""
         listed = await super().list_tools()
         return [
-            tool.model_copy(update={"description": _describe_search(self.find())})
+            tool.model_copy(update={"description": describe_search(self.find())})
             if tool.name == "search_tools"
             else tool
             for tool in listed
         ]
 
 
-def _describe_search(finder: Finder) -> str:
+def describe_search(finder: Finder) -> str:
+    """Describe the search tool: what it reaches, and what its scores say."""
     if next(iter(finder.retrievers)) in finder.calibrations:
         scores = (
             "`score` is how likely a tool is needed. `fits` false: probably none of the hits serves "
@@ -220,18 +255,19 @@ def _describe_search(finder: Finder) -> str:
     pinned = "".join(
         f"\nAlways at hand: {tool.name} ({tool.summary})" for tool in finder.pinned
     )
-    return (
+    said = (
         f"Find the tools that a request needs among {len(finder.tools):,}, best first. `query` "
         "says in plain words what is to be done, or is a tool's exact name. "
-        f"{scores} Schemas are given by describe_tool.{pinned}"
+        f"{scores} Schemas are given by describe_tool."
     )
+    return f"{said} {describe_reach(finder.tools)}{pinned}"
 
 
 def create_mcp_apps(searches: Searches, caller: ToolCaller | None) -> list[Starlette]:
     """Make an app at /mcp for the first finder, and one under each finder's name."""
     # Host and Origin are checked for all routes alike.
     checked = TransportSecuritySettings(enable_dns_rebinding_protection=False)
-    calls = CallQueue(caller) if caller is not None else None
+    calls = CallQueue(caller, searches.log_call) if caller is not None else None
     names = searches.shelf.names
     apps = []
     for place, name in [("", names[0]), *((f"/{one}", one) for one in names)]:

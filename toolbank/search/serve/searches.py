@@ -27,6 +27,7 @@ from toolbank.search.serve.messages import (
 from toolbank.system import deadline
 from toolbank.system.errors import InputError, ToolbankError
 from toolbank.system.folders import hash_files
+from toolbank.system.terminal import print_message
 
 T = TypeVar("T")
 _TURNS = 16
@@ -304,6 +305,12 @@ class Searches:
     def __init__(self, shelf: Shelf, log: FeedbackLog | None = None) -> None:
         self.shelf, self.log = shelf, log
         self.pool, self.metrics = SearchThreads(), Metrics()
+
+    def log_call(self, client: str, tool: str, outcome: str, seconds: float) -> None:
+        """Log a call on stderr, and in the log if there is one."""
+        print_message(f"{client} called {tool}: {outcome} after {seconds:.1f} s")
+        if self.log is not None:
+            self.log.called(client, tool, outcome, seconds)
 
     async def run(
         self,

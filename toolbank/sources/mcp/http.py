@@ -12,7 +12,7 @@ from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
 from toolbank.sources.mcp.connection import MAX_MESSAGE, Connection, Incoming, Messages
-from toolbank.sources.mcp.settings import McpSource, Server
+from toolbank.sources.mcp.settings import Server
 from toolbank.system.http import BoundedReader, TooLargeError, resolve_public
 from toolbank.system.net import is_loopback, proxy_of
 from toolbank.system.version import __version__
@@ -20,15 +20,15 @@ from toolbank.system.version import __version__
 
 @asynccontextmanager
 async def connect(
-    server: Server, connection: Connection, config: McpSource
+    server: Server, connection: Connection, seconds: float, *, guards: bool
 ) -> AsyncIterator[tuple[object, object]]:
-    """Open the streams of messages from and to a server.
+    """Open the streams of messages from and to a server, which has `seconds` for each answer.
 
-    The SDK follows redirects only within the server's origin, so headers go nowhere else.
+    With `guards`, its address must be public, unless a proxy looks the address up. The SDK follows
+    redirects only within the server's origin, so headers go nowhere else.
     """
-    proxy, seconds = proxy_of(server.url), config.timeout_s
-    is_here = is_loopback(server.url)
-    guards = not (is_here or config.private_addresses or proxy)
+    proxy = proxy_of(server.url)
+    guards, is_here = guards and not proxy, is_loopback(server.url)
     headers = {**server.headers, "User-Agent": f"toolbank/{__version__}"}
 
     def make_client(

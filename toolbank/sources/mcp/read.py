@@ -32,6 +32,7 @@ from toolbank.sources.tool_list import ToolList
 from toolbank.system import aio
 from toolbank.system.errors import InputError, ToolbankError
 from toolbank.system.http import PrivateAddressError
+from toolbank.system.net import is_loopback
 from toolbank.system.numbers import count
 from toolbank.system.terminal import one_line
 from toolbank.system.text import find_control_character
@@ -171,7 +172,8 @@ async def list_tools(server: Server, config: McpSource) -> ToolListing:
     if server.command:
         transport = start(server, connection)
     else:
-        transport = connect(server, connection, config)
+        guards = not (is_loopback(server.url) or config.private_addresses)
+        transport = connect(server, connection, config.timeout_s, guards=guards)
     try:
         with anyio.fail_after(config.timeout_s):
             listing = await _list_tools(transport, connection)

@@ -41,18 +41,14 @@ CALLED: frozenset[Kind] = frozenset({"function", "method", "class"})
 CLASSES: frozenset[Kind] = frozenset({"class", "exception", "enum", "record"})
 
 _OF_ROLES: dict[str, tuple[Kind, ...]] = {
-    "function": ("function",),
-    "decorator": ("function",),
+    **dict.fromkeys(("function", "decorator"), ("function",)),
     "class": ("class", "enum", "record"),
     "exception": ("exception",),
     "data": ("object",),
     "module": ("module",),
-    "method": ("method",),
-    "classmethod": ("method",),
-    "staticmethod": ("method",),
+    **dict.fromkeys(("method", "classmethod", "staticmethod"), ("method",)),
     "decoratormethod": ("method",),
-    "attribute": ("property",),
-    "property": ("property",),
+    **dict.fromkeys(("attribute", "property"), ("property",)),
 }
 EXCLUDED = "excluded by the recipe"
 HIDDEN = "method of a private class"
@@ -245,9 +241,7 @@ class PackageScope:
         if covers(owner, self.exclude):
             return False
         rules = (*self.include, *self.parents)
-        is_above = any(
-            "*" in rule or f"{rule}.".startswith(f"{owner}.") for rule in rules
-        )
+        is_above = any("*" in r or f"{r}.".startswith(f"{owner}.") for r in rules)
         return is_above or not self.leaves_out(owner)
 
 

@@ -25,6 +25,7 @@ from toolbank.sources.python.settings import (
     describe_left_out,
 )
 from toolbank.sources.python.walk import MARKED_PRIVATE, PublicObject, Walk
+from toolbank.sources.site import covers
 from toolbank.sources.typetext import Parameter
 from toolbank.system.errors import InputError
 
@@ -41,6 +42,7 @@ class PackageTools:
         self._config = config
         self._tools: dict[str, Tool] = {}
         self._undocumented: list[str] = []
+        self._names: set[str] = set()
 
     def add(self, walk: Walk) -> None:
         """Add all documented objects, and the methods of classes.
@@ -48,9 +50,9 @@ class PackageTools:
         Methods of exceptions, enums and records are included only if these kinds are.
         """
         for item in sorted(walk.objects.values(), key=lambda item: item.name):
+            self._names.update(item.names)
             try:
-                tools = [*self._of_object(item, walk)]
-                tools += self._of_members(item, walk)
+                tools = [*self._of_object(item, walk), *self._of_members(item, walk)]
             except Exception as error:  # a class of the package may raise anything
                 reason = f"can't be read ({type(error).__name__})"
                 self.left_out.add(reason, item.name)
@@ -67,7 +69,7 @@ class PackageTools:
         """Return the tools, sorted, with what was skipped.
 
         Raises:
-            InputError: there are none.
+            InputError: there are none, or a name in `parents` or `include` has none.
         """
         note = describe_left_out(
             self.left_out,
@@ -78,14 +80,19 @@ class PackageTools:
         if not self._tools:
             found = f" Found: {note}." if note else ""
             raise InputError(f"sources: {refusal}{found}")
+        for rule in (*(self._config.parents or ()), *(self._config.include or ())):
+            if not any(covers(name, (rule,)) for name in self._names):
+                raise InputError(
+                    f"sources: {source}: nothing public is in {rule!r}, a name in `parents` or "
+                    "`include`. Give a name that `toolbank tools` lists, or remove it."
+                )
         skipped = dict(sorted(self.left_out.counts.items()))
-        examples = self.left_out.examples
         return ToolCollection(
             tuple(self._tools[name] for name in sorted(self._tools)),
             {
                 "source": source,
                 "left_out": skipped,
-                "left_out_examples": {reason: examples[reason] for reason in skipped},
+                "left_out_examples": {r: self.left_out.examples[r] for r in skipped},
                 "undocumented": sorted(self._undocumented),
             },
             problems=tuple(problems),
@@ -117,6 +124,7 @@ class PackageTools:
             return
         for name, value, kind in walk.members(owner.value, of_deep=owner.is_deep):
             full = f"{owner.name}.{name}"
+            self._names.update(f"{path}.{name}" for path in owner.names)
             text = walk.reader.docstring(value, kind)
             if self.scope.leaves_out(*(f"{path}.{name}" for path in owner.names)):
                 if kind in self.scope.kinds:

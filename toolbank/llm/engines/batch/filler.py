@@ -149,7 +149,7 @@ class BatchFiller:
         lacking = {request.key(self._identity): request for request in missing}
         while lacking and not await self._take_in(lacking):
             waiting, instructions = await self._write_round(lacking)
-            if self._hosted is None:
+            if self._hosted is None or not waiting:
                 return instructions
             try:
                 are_there = await self._hosted.exchange(
@@ -225,8 +225,13 @@ class BatchFiller:
         requests: list[tuple[str, ChatRequest, Mapping[str, Any]]] = []
         retries: Counter[str] = Counter()
         failures = []
+        elsewhere = self._find_elsewhere()
+        awaited: set[str] = set()
         for key, request in lacking.items():
             sent = self._folder.sent.get(key, [])
+            if not sent and key in elsewhere:
+                awaited.add(elsewhere[key])
+                continue
             if sent and not self._is_answered(sent[-1].file):
                 waiting.add(sent[-1].file)
                 continue
@@ -251,10 +256,24 @@ class BatchFiller:
             )
         tokens = sum(estimate_prompt(request) for _, request, _ in requests)
         batches = {name: self._submissions.get(name).batch for name in waiting}
+        batches |= dict.fromkeys(awaited, "")
         instructions = describe_round(
             self._config, self._path, written, tokens, batches
         )
         return waiting | {path.name for path in written}, instructions
+
+    def _find_elsewhere(self) -> dict[str, str]:
+        """Find the files of sibling runs that wait for replies, by the keys of their requests."""
+        found: dict[str, str] = {}
+        for path in (folder / self._path.name for folder in self._journal.siblings):
+            folder = Folder(path, self._config.model)
+            for _ in folder.read():
+                # That finds the answered files.
+                pass
+            for key, sent in folder.sent.items():
+                if sent[-1].file not in folder.answered:
+                    found[key] = str((path / sent[-1].file).absolute())
+        return found
 
     def _is_answered(self, name: str) -> bool:
         submission = self._submissions.get(name)

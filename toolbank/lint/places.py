@@ -1,0 +1,125 @@
+"""Find the file and line of a tool in what its source was read from."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from toolbank.bank.records import HttpCall, McpCall, PythonCall, Tool
+
+_MOST_BYTES = 64 * 2**20
+_METHODS = frozenset("get put post delete options head patch trace query".split())  # noqa: SIM905
+_NAME = re.compile(r"""\bname["']?\s*:\s*("(?:[^"\\]|\\.)*"|[^\s,"']+)""")
+_DEFINED = re.compile(r"^\s*(?:async\s+)?(?:def|class)\s+(\w+)")
+
+
+@dataclass(frozen=True)
+class ToolPlace:
+    """A file, with the line if it is known, and the URL or the source of a tool."""
+
+    file: str = ""
+    line: int | None = None
+    address: str = ""
+
+    def __str__(self) -> str:
+        if self.line is not None:
+            return f"{self.file}:{self.line}"
+        return self.address or self.file
+
+
+@dataclass(frozen=True, eq=False)
+class Places:
+    """Finds places in the files and folders of sources, by their label.
+
+    Lines are found by text: an operation by its path and method, a function by its name, an object
+    of a folder by its definition, an MCP server by its key. Files are read once, up to 64 MB each.
+    `default` is the file of tools whose source has none, such as a recipe.
+    """
+
+    files: Mapping[str, Path]
+    default: Path | None = None
+
+    @property
+    def all_files(self) -> list[Path]:
+        """The files among them."""
+        given = (*self.files.values(), self.default)
+        return [path for path in given if path is not None and path.is_file()]
+
+    def find(self, tool: Tool) -> ToolPlace:
+        """Return the place of a tool."""
+        label = tool.sources[0] if tool.sources else ""
+        places = self._lines.get(label, {}).get(_key(tool), [])
+        # Of several definitions of a name, that of the most similar module counts.
+        names = {*tool.name.split(".")}
+        path, line = max(
+            places,
+            key=lambda place: len(names & {*place[0].with_suffix("").parts}),
+            default=(self.files.get(label, self.default), None),
+        )
+        file = "" if path is None else _relative(path)
+        return ToolPlace(file, line, tool.url or label)
+
+    @cached_property
+    def _lines(self) -> dict[str, dict[str, list[tuple[Path, int]]]]:
+        """For the label of each source, the places of each key of a tool; the first counts."""
+        found: dict[str, dict[str, list[tuple[Path, int]]]] = {}
+        for label, root in self.files.items():
+            keys = found.setdefault(label, {})
+            for path in sorted(root.rglob("*.py")) if root.is_dir() else [root]:
+                for key, line in _list_keys(path):
+                    keys.setdefault(key, []).append((path, line))
+        return found
+
+
+def _key(tool: Tool) -> str:
+    if isinstance(tool.call, HttpCall):
+        return f"{tool.call.method.lower()} {tool.call.path}"
+    if isinstance(tool.call, McpCall) and not tool.source.startswith("functions:"):
+        return f"key {tool.call.source}"
+    if isinstance(tool.call, PythonCall):
+        return f"def {tool.call.path.rpartition('.')[2]}"
+    return f"name {tool.name}"
+
+
+def _list_keys(path: Path) -> Iterator[tuple[str, int]]:
+    """The keys of tools in a file, with their lines."""
+    route = ""
+    for number, line in _read_lines(path):
+        if path.suffix == ".py":
+            if defined := _DEFINED.match(line):
+                yield f"def {defined[1]}", number
+            continue
+        if "name" in line:
+            for name in _NAME.findall(line):
+                yield f"name {_unquote(name)}", number
+        head, colon, _ = line.partition(":")
+        key = head.strip(" \t\"'-{")
+        if colon and key.startswith("/"):
+            route = key
+        elif colon and route and key.lower() in _METHODS:
+            yield f"{key.lower()} {route}", number
+        elif colon:
+            yield f"key {key}", number
+
+
+def _read_lines(path: Path) -> Iterator[tuple[int, str]]:
+    if path.is_file() and path.stat().st_size <= _MOST_BYTES:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            yield from enumerate(file, 1)
+
+
+def _unquote(text: str) -> str:
+    try:
+        return str(json.loads(text)) if text.startswith('"') else text
+    except ValueError:
+        return text
+
+
+def _relative(path: Path) -> str:
+    """The path from the current folder, if it is inside."""
+    here, whole = Path.cwd(), path.absolute()
+    return (whole.relative_to(here) if whole.is_relative_to(here) else path).as_posix()
