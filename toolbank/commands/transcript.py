@@ -12,10 +12,10 @@ from toolbank.bank.records import Ask, Query, Tool
 from toolbank.llm.chat import ChatRequest, number_from_text
 from toolbank.llm.journal import Failure, Journal, JournalEntry
 from toolbank.requests.asks import AsksConfig
-from toolbank.requests.asks.write import describe_ask_ending
 from toolbank.requests.missing import MissingConfig
 from toolbank.requests.verify import VerifyConfig
 from toolbank.requests.verify.gradings import read_gradings
+from toolbank.requests.write.text_step import describe_text_ending
 from toolbank.run.folder import RunFolder
 from toolbank.system.files import read_json
 from toolbank.system.terminal import align, command, one_line
@@ -107,17 +107,9 @@ def show_missing_outcomes(folder: RunFolder) -> str:
     path = folder.bank / "missing.json"
     if not path.is_file():
         return ""
-    info = read_json(path)
-    ids = _frame(folder, MISSING)["id"]
-    accepted = Tally(_EXAMPLES, info["counts"]["accepted"], list(ids.head(_EXAMPLES)))
-    tallies = {("accepted", ""): accepted} if accepted.count else {}
-    for row in info["not_accepted"]:
-        kind = row["outcome"], row["reason"]
-        tallies.setdefault(kind, Tally(_EXAMPLES)).add(row["group"])
+    ids = list(_frame(folder, MISSING)["id"])
     head = ("requests that no tool fits", "reason", "count", "such as")
-    lines = tabulate_tallies(head, tallies)
-    lines.append(f"All of one: {command('show', folder.path)} {ids[0]}")
-    return "\n".join(lines)
+    return "\n".join(_tabulate_texts(folder, read_json(path), ids, "group", head))
 
 
 def show_missing(folder: RunFolder, query: Query, tools: Sequence[str]) -> str:
@@ -158,18 +150,28 @@ def show_ask_outcomes(folder: RunFolder) -> str:
     path = folder.bank / "asks.json"
     if not path.is_file():
         return ""
-    info = read_json(path)
-    names = _frame(folder, "asks.parquet")["tool"].unique(maintain_order=True)
-    # Siblings share a text that was written once.
-    accepted = Tally(_EXAMPLES, info["counts"]["accepted"], list(names.head(_EXAMPLES)))
-    tallies = {("accepted", ""): accepted} if accepted.count else {}
+    names = list(_frame(folder, "asks.parquet")["tool"].unique(maintain_order=True))
+    head = ("asks", "reason", "count", "for tools such as")
+    return "\n".join(_tabulate_texts(folder, read_json(path), names, "tool", head))
+
+
+def _tabulate_texts(
+    folder: RunFolder,
+    info: Mapping[str, Any],
+    accepted: Sequence[str],
+    key: str,
+    head: tuple[str, str, str, str],
+) -> list[str]:
+    """Tabulate how texts ended; `key` names what those of `not_accepted` were written for."""
+    # Siblings share an ask that was written once.
+    tally = Tally(_EXAMPLES, info["counts"]["accepted"], list(accepted[:_EXAMPLES]))
+    tallies = {("accepted", ""): tally} if tally.count else {}
     for row in info["not_accepted"]:
         kind = row["outcome"], row["reason"]
-        tallies.setdefault(kind, Tally(_EXAMPLES)).add(row["tool"])
-    lines = tabulate_tallies(("asks", "reason", "count", "for tools such as"), tallies)
+        tallies.setdefault(kind, Tally(_EXAMPLES)).add(row[key])
     example = next(tally.examples[0] for tally in tallies.values())
-    lines.append(f"All for one: {command('show', folder.path)} {example}")
-    return "\n".join(lines)
+    lines = tabulate_tallies(head, tallies)
+    return [*lines, f"All for one: {command('show', folder.path)} {example}"]
 
 
 _EXAMPLES = 3
@@ -204,7 +206,7 @@ def list_asks(folder: RunFolder, tool: Tool) -> Iterator[str]:
     for kind, text in asks.select("kind", "ask").iter_rows():
         yield f"  {kind:<7} {one_line(text, _LONGEST)}"
     for row in lost:
-        ending = describe_ask_ending(row["outcome"], row["reason"], row["detail"])
+        ending = describe_text_ending(row["outcome"], row["reason"], row["detail"])
         yield f"  {row['kind']:<7} {one_line(ending, _LONGEST)}"
     if entries or failures:
         yield format_attempt(f"asks for {tool.name}", entries, failures, ())

@@ -29,7 +29,6 @@ from toolbank.datasets.rows import (
 from toolbank.system.errors import InputError
 
 _ANSWERS = "possible_answer"
-_IRRELEVANCE = "irrelevance"
 _REQUESTS = ("query", "question", "instruction", "prompt", "request")
 _OFFERED = ("tools", "functions", "function")
 _CALLS = ("answers", "answer", "ground_truth", "calls", "tool_calls", "expected")
@@ -68,9 +67,6 @@ def read_function_calling(config: FunctionCallingConfig) -> Dataset:
     Lists may be JSON in a string. Of a conversation, the first request and the calls up to the next
     one are read.
 
-    A row without calls needs no tool, and is left out; in BFCL's files of irrelevance, it is a query
-    that no tool fits. Its authors looked at the functions of the row alone, not at all tools.
-
     The same function in several rows is one tool. If a name stands for several functions, all but
     the first end in a number. The split of a row is at `split`, or in the name of its file.
 
@@ -80,10 +76,8 @@ def read_function_calling(config: FunctionCallingConfig) -> Dataset:
     left_out = SkipCounter()
     catalogue = _RowTools()
     queries: list[Query] = []
-    missing: list[Query] = []
     for path in _row_files(config):
         answers = dict(_read_answers(_answer_file(path)))
-        is_irrelevance = path.stem.endswith(_IRRELEVANCE)
         for place, row in read_rows(path):
             name = f"{path.stem}-{row.get('id', row.get('query_id', len(queries)))}"
             try:
@@ -101,11 +95,10 @@ def read_function_calling(config: FunctionCallingConfig) -> Dataset:
                 continue
             called = dict.fromkeys(tools[name] for name in parsed.calls)
             split = SPLITS.get(str(row.get("split"))) or find_split(path)
-            kind = missing if is_irrelevance and not called else queries
-            kind.append(
+            queries.append(
                 Query(id=name, query=parsed.query, tools=tuple(called), split=split)
             )
-    return gather(catalogue.tools, queries, left_out, missing=missing)
+    return gather(catalogue.tools, queries, left_out)
 
 
 def function_calling_files(config: FunctionCallingConfig) -> tuple[Path, ...]:

@@ -36,7 +36,7 @@ def read_jsonl(config: JsonlConfig) -> Dataset:
     and may have `id`, `split`, `draft`, `domain`, `provenance`, and `explanation` or a list of
     `steps`. An ask has `tool` and `ask`, and may have `kind` and `provenance`. Other keys are
     ignored. Queries of other splits than train, validation and `config.test` are skipped, and so are
-    the searches of a feedback log.
+    the searches and calls of a feedback log.
 
     Raises:
         InputError: a file can't be read, or has broken lines.
@@ -49,8 +49,8 @@ def read_jsonl(config: JsonlConfig) -> Dataset:
     splits[config.test] = "test"
     for query, name, event in rows:
         split = splits.get(name)
-        if event == _SEARCH and not query.tools:
-            left_out.add("query: a search of a feedback log", query.id)
+        if event in _UNLABELLED and not query.tools:
+            left_out.add(f"query: a {event} of a feedback log", query.id)
         elif name and split is None:
             left_out.add(f"query: of the split {name!r}", query.id)
         else:
@@ -95,8 +95,9 @@ def read_query_lines(path: Path) -> list[Query]:
     return [query for query, *_ in rows if query.tools and query.query.strip()]
 
 
-_SEARCH = "search"
-"""The event of a feedback log that says nothing of the tools that fit."""
+_EMPTY = "empty cell"
+_UNLABELLED = ("search", "call", _EMPTY)
+"""Events of a feedback log that do not say which tools fit; so does an empty cell of a table."""
 
 
 def _parse_query(row: dict[str, Any], number: int) -> tuple[Query, str, str]:
@@ -147,7 +148,8 @@ KIND = DatasetKind(JsonlConfig, read_jsonl, jsonl_files)
 class LabelledRequests:
     """Requests with their tools, and those that no tool fits (`missing`).
 
-    `refusals` counts the skipped lines: searches of a feedback log, and blank ones without tools.
+    `refusals` counts the skipped lines without tools: those of a feedback log that are no choices,
+    blank requests, empty cells, and requests that have tools in another line.
     `choices` are the ids of requests of a feedback log, whose users chose the tool among the hits.
     """
 
@@ -162,9 +164,8 @@ def read_labelled(path: Path) -> LabelledRequests:
     """Read a file whose lines or rows have `query` and `tools`, and may have `id`.
 
     It is JSONL, or a table as the dataset format `table` reads it. Its name is the file's stem.
-    Other keys are ignored. An empty list of tools says that no tool fits the request. A line of a
-    feedback log whose `event` is a search says nothing; such a line, and one without tools, may have
-    a blank request.
+    Other keys are ignored. An empty list of tools says that no tool fits the request, except in the
+    searches and calls of a feedback log. A line without tools may have a blank request.
 
     Raises:
         InputError: the file can't be read, is empty, or has broken lines.
@@ -177,10 +178,13 @@ def read_labelled(path: Path) -> LabelledRequests:
         raise InputError(f'{path}: no lines. Each should have "query" and "tools".')
     queries = tuple(query for query, _ in rows if query.tools)
     choices = frozenset(query.id for query, event in rows if event == "choice")
+    served = {"", *(query.query for query in queries)}
     missing = tuple(
         query
         for query, event in rows
-        if not query.tools and query.query.strip() and event != _SEARCH
+        if not query.tools
+        and query.query.strip() not in served
+        and event not in _UNLABELLED
     )
     refusals = len(rows) - len(queries) - len(missing)
     return LabelledRequests(path.stem, queries, refusals, choices, missing)
@@ -188,8 +192,10 @@ def read_labelled(path: Path) -> LabelledRequests:
 
 def _read_labelled_table(path: Path) -> Iterator[tuple[Query, str]]:
     for number, (place, row) in enumerate(read_rows(path), 1):
-        names = [] if row.get("tools") is None else split_names(row["tools"])
+        is_empty = (cell := row.get("tools")) in (None, "")
+        names = [] if is_empty else split_names(cell)
         fields = {key: value for key, value in row.items() if key != "id" or value}
+        fields |= {"event": _EMPTY} if is_empty else {}
         try:
             yield _parse_labelled({**fields, "tools": names}, number)
         except ValueError as error:

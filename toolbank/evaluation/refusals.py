@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -99,40 +99,26 @@ def measure_refusals(
     if calibration is None and not retriever.config.scores_compare:
         return figures
     hits = retriever.search(texts, DEPTH)
-    best = np.where(hits[0] >= 0, hits[1], -np.inf)[:, 0].astype(np.float64)
-    if calibration is not None:
+    if calibration is None:
+        # A request without hits has a lower score than any other.
+        lowest = np.finfo(np.float64).min
+        best = np.where(hits[0] >= 0, hits[1].astype(np.float64), lowest)[:, 0]
+    else:
         best = calibration.chances(retriever, texts, hits).max(axis=1, initial=0)
-    return _sum_up(figures, fits, best, calibration)
-
-
-def _sum_up(
-    figures: RefusalFigures,
-    fits: NDArray[np.bool_],
-    best: NDArray[np.float64],
-    calibration: Calibration | None,
-) -> RefusalFigures:
-    content = dict(figures.__dict__)
-    if fits.any() and not fits.all():
+        marked = best < float(calibration.threshold)
+        n_answered, n_refused = (~marked[~fits]).sum(), marked[fits].sum()
+        figures = replace(
+            figures,
+            threshold=float(calibration.threshold),
+            answered=measure_share(int(n_answered), figures.n_missing),
+            refused=measure_share(int(n_refused), figures.n_served),
+            curve=draw_curve(fits, best),
+        )
+    if served:
         from sklearn.metrics import roc_auc_score
 
-        # A request without hits has a lower score than any other.
-        lowest = best[np.isfinite(best)].min(initial=0) - 1
-        content["auroc"] = float(
-            roc_auc_score(fits, np.where(np.isfinite(best), best, lowest))
-        )
-    if calibration is not None:
-        threshold = float(calibration.threshold)
-        marked = best < threshold
-        missing, served = ~fits, fits
-        content |= {
-            "threshold": threshold,
-            "answered": measure_share(
-                int((missing & ~marked).sum()), int(missing.sum())
-            ),
-            "refused": measure_share(int((served & marked).sum()), int(served.sum())),
-            "curve": draw_curve(fits, best),
-        }
-    return RefusalFigures(**content)
+        figures = replace(figures, auroc=float(roc_auc_score(fits, best)))
+    return figures
 
 
 def draw_curve(fits: NDArray[np.bool_], best: NDArray[np.float64]) -> RefusalCurve:

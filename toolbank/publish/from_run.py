@@ -17,7 +17,7 @@ from pydantic import BaseModel
 from toolbank.config.base import is_in_file, is_transport
 from toolbank.config.explain import read_checked
 from toolbank.evaluation.figures import Figure
-from toolbank.report.content import Asks, Judge, MissingWritten
+from toolbank.report.content import Judge, WrittenTexts
 from toolbank.report.sections import Verification
 from toolbank.requests.profile.copies import Copies
 from toolbank.requests.quality.measure import Quality
@@ -51,8 +51,8 @@ class RunResults:
     judge: Judge | None = None
     verification: Verification | None = None
     quality: Quality | None = None
-    asks: Asks | None = None
-    missing: MissingWritten | None = None
+    asks: WrittenTexts | None = None
+    missing: WrittenTexts | None = None
     copies: Copies | None = None
     licences: tuple[str, ...] = ()
     stale: tuple[str, ...] = ()
@@ -120,8 +120,8 @@ def read_story(recipe: Recipe, run: RunFolder) -> RunResults:
         judge=read("judge", run.judge, Judge),
         verification=read("verify", run.verified, Verification),
         quality=read("report", run.quality, Quality),
-        asks=read("asks", run.bank / "asks.json", Asks),
-        missing=read("missing", run.bank / "missing.json", MissingWritten),
+        asks=read("asks", run.bank / "asks.json", WrittenTexts),
+        missing=read("missing", run.bank / "missing.json", WrittenTexts),
         copies=read("profile", run.copies, Copies),
         licences=source_licences(recipe.sources),
         stale=tuple(stale),

@@ -63,24 +63,25 @@ class Judge:
 
 
 @dataclass(frozen=True)
-class AskCounts:
-    """The outcomes of the asks, in total and `by_kind`; asks that siblings share count once.
+class TextCounts:
+    """The outcomes of the texts for `groups` of tools.
 
-    `tools` is the number of tools with asks.
+    Of asks, also those `by_kind`, and the number of `tools` that have some; asks that siblings share
+    count once.
     """
 
     groups: int
-    tools: int
     accepted: int
     declined: int
     rejected: dict[str, int]
     failed: dict[str, int]
-    by_kind: dict[str, dict[str, int]]
+    tools: int = 0
+    by_kind: dict[str, dict[str, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
-class LostAsk:
-    """An ask that was not accepted, and why."""
+class LostText:
+    """A text that was not accepted, and why."""
 
     outcome: str
     reason: str
@@ -88,35 +89,13 @@ class LostAsk:
 
 
 @dataclass(frozen=True)
-class Asks:
-    """asks.json."""
+class WrittenTexts:
+    """asks.json or missing.json."""
 
     engine: str
     model: str
-    counts: AskCounts
-    not_accepted: list[LostAsk]
-    calls: dict[str, StepCalls]
-
-
-@dataclass(frozen=True)
-class MissingCounts:
-    """The outcomes of the requests that no tool should fit, near `groups` of tools."""
-
-    groups: int
-    accepted: int
-    declined: int
-    rejected: dict[str, int]
-    failed: dict[str, int]
-
-
-@dataclass(frozen=True)
-class MissingWritten:
-    """missing.json."""
-
-    engine: str
-    model: str
-    counts: MissingCounts
-    not_accepted: list[LostAsk]
+    counts: TextCounts
+    not_accepted: list[LostText]
     calls: dict[str, StepCalls]
 
 
@@ -135,8 +114,8 @@ class Content:
     recipe: Mapping[str, Any]
     calls: Mapping[str, StepCalls]
     asked_numbers: Mapping[str, Mapping[str, int]]
-    asks: Asks | None
-    missing: MissingWritten | None
+    asks: WrittenTexts | None
+    missing: WrittenTexts | None
     refusals: list[RefusalFigures]
     judge: Judge | None
     verification: Verification | None
@@ -191,8 +170,8 @@ def read_content(run: Path) -> Content:
             dict[str, dict[str, int]],
             about,
         ),
-        asks=_read(run / "bank" / "asks.json", Asks, None),
-        missing=_read(run / "bank" / "missing.json", MissingWritten, None),
+        asks=_read(run / "bank" / "asks.json", WrittenTexts, None),
+        missing=_read(run / "bank" / "missing.json", WrittenTexts, None),
         refusals=read_refusals(run / "refusals.json"),
         judge=_read(run / "judge.json", Judge, None),
         verification=_read(run / "verify.json", Verification, None),

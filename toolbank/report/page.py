@@ -20,7 +20,7 @@ from toolbank.llm.engines import load_writer
 from toolbank.report import ReportConfig
 from toolbank.report.analyses import PARTS, describe_misses, describe_sweeps
 from toolbank.report.classes import tabulate_classes
-from toolbank.report.content import Asks, Content, MissingWritten
+from toolbank.report.content import Content, WrittenTexts
 from toolbank.report.quality import draw_lorenz, list_figures, list_tenths
 from toolbank.report.scores import (
     ScoreTable,
@@ -50,9 +50,9 @@ from toolbank.system.errors import InputError
 _EXAMPLES = 3
 
 
-def follow_asks(asks: Asks) -> list[Bar]:
-    """Count the outcomes of asks: accepted first, then every reason, the largest first."""
-    counts = asks.counts
+def follow_texts(written: WrittenTexts) -> list[Bar]:
+    """Count the outcomes of texts: accepted first, then every reason, the largest first."""
+    counts = written.counts
     rows = [("declined", "declined", counts.declined)] if counts.declined else []
     rows += [("rejected", *row) for row in counts.rejected.items()]
     rows += [("failed", *row) for row in counts.failed.items()]
@@ -63,24 +63,11 @@ def follow_asks(asks: Asks) -> list[Bar]:
         label = "not written by the writer" if outcome == "declined" else said
         examples = dict.fromkeys(
             one.detail
-            for one in asks.not_accepted
+            for one in written.not_accepted
             if (one.outcome, one.reason) == (outcome, reason) and one.detail
         )
         bars.append(Bar(label, count, count / total, tuple(examples)[:_EXAMPLES]))
     return bars
-
-
-def follow_missing(missing: MissingWritten) -> list[Bar]:
-    """Count the outcomes of requests that no tool should fit: accepted first, then every reason."""
-    counts = missing.counts
-    ends: list[tuple[str, int]] = [
-        ("accepted", counts.accepted),
-        ("not written", counts.declined),
-        *((f"rejected: {reason}", n) for reason, n in counts.rejected.items()),
-        *((f"failed: {reason}", n) for reason, n in counts.failed.items()),
-    ]
-    total = sum(n for _, n in ends)
-    return [Bar(label, n, n / total) for label, n in ends if n]
 
 
 def sample_asks(
@@ -164,7 +151,7 @@ def describe_page(
         "sweeps": describe_sweeps(content, k),
         "calibration": content.calibration,
         "missing": content.missing,
-        "missing_endings": follow_missing(content.missing) if content.missing else [],
+        "missing_endings": follow_texts(content.missing) if content.missing else [],
         "missing_samples": sample_queries(bank.missing, config.samples, content.seed),
         "n_missing": len(bank.missing),
         "n_missing_sure": len(bank.sure_missing),
@@ -208,7 +195,7 @@ def describe_page(
         "attempts": follow_attempts(content.attempts, made.get("examples") or {}),
         "endings": count_endings(content.attempts),
         "asks": content.asks,
-        "ask_endings": follow_asks(content.asks) if content.asks else [],
+        "ask_endings": follow_texts(content.asks) if content.asks else [],
         "ask_samples": sample_asks(content.bank.asks, config.samples, content.seed),
         "calls": summarise_calls(
             {

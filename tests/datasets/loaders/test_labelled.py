@@ -6,7 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolbank.datasets.jsonl import read_labelled, read_requests
+from toolbank.datasets.jsonl import (
+    JsonlConfig,
+    read_jsonl,
+    read_labelled,
+    read_requests,
+)
 from toolbank.system.errors import InputError
 
 _TEXT = st.text().filter(str.strip)
@@ -37,15 +42,28 @@ def test_lines_become_queries_named_by_the_stem(tmp_path):
     assert labelled.refusals == 1
 
 
-@pytest.mark.parametrize(("event", "kept"), [("search", 0), ("none", 1), ("choice", 1)])
-def test_searches_of_a_log_do_not_say_that_no_tool_fits(tmp_path, event, kept):
-    path = write(tmp_path, f'{{"query": "love?", "tools": [], "event": "{event}"}}')
-    assert len(read_labelled(path).missing) == kept
+@pytest.mark.parametrize(("event", "kept"), [("search", 0), ("call", 0), ("none", 1)])
+def test_only_users_say_in_a_log_that_no_tool_fits(tmp_path, event, kept):
+    row = {"query": "love?", "tools": [], "event": event}
+    lines = [json.dumps(row), '{"query": "sum", "tools": ["np.sum"]}']
+    assert len(read_labelled(write(tmp_path, *lines)).missing) == kept
+    write(tmp_path, *lines).rename(tmp_path / "queries.jsonl")
+    (tmp_path / "tools.jsonl").write_text('{"name": "np.sum"}\n')
+    dataset = read_jsonl(JsonlConfig(type="jsonl", path=tmp_path))
+    assert len(dataset.missing) == kept and len(dataset.queries) == 1
+
+
+def test_a_request_that_has_tools_in_another_line_is_not_without_tools(tmp_path):
+    rows = ({"query": "sum", "tools": tools} for tools in ([], ["np.sum"]))
+    labelled = read_labelled(write(tmp_path, *map(json.dumps, rows)))
+    assert (len(labelled.queries), labelled.missing, labelled.refusals) == (1, (), 1)
 
 
 def test_rows_of_a_table_become_queries(tmp_path):
     path = tmp_path / "natural.csv"
-    path.write_text("id;query;tools\na;sum it;np.sum\n;mean;np.mean; np.std\n;love?;\n")
+    path.write_text(
+        "id;query;tools\na;sum it;np.sum\n;mean;np.mean; np.std\n;love?;[]\n;who?;\n"
+    )
     path.write_text(path.read_text().replace("np.mean; np.std", '"np.mean; np.std"'))
     labelled = read_labelled(path)
     assert [(q.id, q.query, q.tools) for q in labelled.queries] == [
@@ -53,7 +71,7 @@ def test_rows_of_a_table_become_queries(tmp_path):
         ("2", "mean", ("np.mean", "np.std")),
     ]
     assert [query.query for query in labelled.missing] == ["love?"]
-    assert labelled.refusals == 0
+    assert labelled.refusals == 1
     path.write_text("query,tools\nfine,a\n ,a\n")
     with pytest.raises(InputError, match='line 3: "query" is blank'):
         read_labelled(path)

@@ -48,6 +48,22 @@ def test_choices_become_labelled_requests(tmp_path):
     ]
 
 
+@pytest.mark.parametrize("with_text", [True, False])
+def test_a_user_says_that_no_tool_fits(tmp_path, with_text):
+    write_pack(tmp_path / "finder")
+    log = tmp_path / "log.jsonl"
+    options = ["--log", log, *(["--log-text"] if with_text else [])]
+    with serving(tmp_path / "finder", *options) as server:
+        search = server.ask("/search?q=send+a+letter").json["id"]
+        for _ in range(2):
+            said = server.ask("/feedback", {"search": search, "tool": ""})
+            assert said.json == {"logged": True}
+        assert server.ask("/feedback", {"search": "x", "tool": ""}).error == "not_found"
+    assert [row["event"] for row in read(log)] == ["search", "none"]
+    found = [query.query for query in read_labelled(log).missing]
+    assert found == (["send a letter"] if with_text else [])
+
+
 def test_a_log_is_bounded_and_has_no_text_unless_it_is_asked_for(tmp_path, monkeypatch):
     monkeypatch.setattr("toolbank.search.serve.feedback._MOST_BYTES", 2_000)
     log = FeedbackLog(tmp_path / "log.jsonl", with_text=False)

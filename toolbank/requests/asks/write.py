@@ -30,26 +30,22 @@ from toolbank.llm.chat import (
 from toolbank.llm.engines.kind import EngineContext
 from toolbank.llm.journal import Journal
 from toolbank.llm.step import (
-    UNUSABLE_AT_FIRST,
-    Step,
     StepAnswer,
     StepResult,
     StepRun,
-    describe_ending,
     run_step,
 )
 from toolbank.llm.templates import PromptTemplate
 from toolbank.requests.asks import FEWEST_WORDS, AsksConfig, Kind
-from toolbank.requests.write.bank_builder import Losses, LossKind, describe_writer
+from toolbank.requests.write.bank_builder import Losses, describe_writer
 from toolbank.requests.write.checks import TextChecker
 from toolbank.requests.write.language import ask_in_language
 from toolbank.requests.write.near_duplicates import NearDuplicates
 from toolbank.requests.write.prompts import TYPICAL, brief
+from toolbank.requests.write.text_step import TextLoss, TextStep, read_text
 from toolbank.retrievers.lexical import LexicalIndex
 from toolbank.system.errors import ToolbankError
 from toolbank.system.numbers import count
-from toolbank.system.terminal import one_line
-from toolbank.system.text import replace_surrogates
 
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _SEPARATOR = re.compile(r"[\W_]+")
@@ -184,22 +180,13 @@ def _show(group: Sequence[Tool]) -> dict[str, Any]:
     }
 
 
-_EXCERPT = 100
 _FEWEST_WORDS_TERSE = 3
 
-
-@dataclass(frozen=True)
-class AskLoss:
-    """Why there is no ask under a key: `declined`, `rejected` or `failed`, with the reason."""
-
-    outcome: LossKind
-    reason: str = ""
-    detail: str = ""
+Outcomes = Mapping[str, str | TextLoss]
+"""What became of each ask of a reply, by its key: a text, or why there is none."""
 
 
-def read_asks(
-    reply: ChatReply, config: AsksConfig, checker: TextChecker
-) -> dict[str, str | AskLoss]:
+def read_asks(reply: ChatReply, config: AsksConfig, checker: TextChecker) -> Outcomes:
     """Read the asks of a reply by their keys, or why each was not accepted.
 
     If the reply can't be read, all are rejected as `check_finish` and `find_answer` do. A single ask
@@ -208,37 +195,18 @@ def read_asks(
     """
     answer = check_finish(reply) or find_answer(reply.text, config.keys)
     if isinstance(answer, Rejection):
-        lost = AskLoss("rejected", answer.reason, answer.detail)
+        lost = TextLoss("rejected", answer.reason, answer.detail)
         return dict.fromkeys(config.keys, lost)
     return {key: _read(answer, key, config, checker) for key in config.keys}
 
 
 def _read(
     answer: Mapping[str, object], key: str, config: AsksConfig, checker: TextChecker
-) -> str | AskLoss:
+) -> str | TextLoss:
     if key not in answer:
-        return AskLoss("rejected", "missing")
-    said = answer[key]
-    if not isinstance(said, str):
-        return AskLoss("rejected", "wrong-schema", one_line(str(said), _EXCERPT))
-    text = " ".join(said.split())
-    if not text:
-        return AskLoss("declined")
+        return TextLoss("rejected", "missing")
     least = _FEWEST_WORDS_TERSE if config.keys[key] == "terse" else FEWEST_WORDS
-    problem = checker.check(text, least, config.max_words)
-    if problem is None:
-        return text
-    detail = replace_surrogates(problem.detail or one_line(text, _EXCERPT))
-    return AskLoss("rejected", problem.reason, detail)
-
-
-Outcomes = Mapping[str, str | AskLoss]
-"""What became of each ask of a reply, by its key: a text, or why there is none."""
-
-
-def describe_ask_ending(outcome: str, reason: str, detail: str) -> str:
-    """Such as "rejected: too-long (212 words, at most 150)"."""
-    return describe_ending(outcome, reason or "the writer left it empty", detail)
+    return read_text(answer[key], checker, least, config.max_words)
 
 
 @dataclass(frozen=True)
@@ -274,7 +242,7 @@ class AskBuilder:
         return len({ask.tool for ask in self.asks})
 
 
-class AskStep(Step[Outcomes, AskSet]):
+class AskStep(TextStep[str, AskSet]):
     """Request the asks of each sibling group in one call, independent of the others.
 
     `groups` are those of the bank's tools that are not withheld, or those that the engine provides.
@@ -304,13 +272,11 @@ class AskStep(Step[Outcomes, AskSet]):
             by_name = {tool.name: tool for tool in tools}
             groups = [[by_name[name] for name in names] for names in own]
         self.groups = list(_drop_withheld(groups, withheld))
-        super().__init__(config, len(self.groups))
+        super().__init__(config, len(self.groups), list(config.keys))
         self._n_tools = len(tools) - len(withheld)
         self._prompts = AskPrompts(tools, config, domain, withheld, earlier)
         self._checker = TextChecker(tools, self._find_examples(), config.language)
         self._seed = seed
-        self._passed = 0
-        self._lost_texts = 0
 
     def _find_examples(self) -> list[str]:
         """Find the asks that the template gives as examples, as JSON."""
@@ -329,13 +295,9 @@ class AskStep(Step[Outcomes, AskSet]):
         """Read the asks under their keys, and why others are missing."""
         return read_asks(reply, self.config, self._checker)
 
-    def outcomes(self, answer: StepAnswer[Outcomes]) -> Outcomes:
-        """Return what became of each ask, whether there was a reply or not."""
-        value = answer.value
-        if not isinstance(value, Rejection):
-            return value
-        lost = AskLoss("failed", value.reason, value.detail)
-        return dict.fromkeys(self.config.keys, lost)
+    def describe_text(self, text: str) -> str:
+        """The ask."""
+        return text
 
     def sample_answer(self) -> Mapping[str, Any]:
         """Make texts as long as a draft."""
@@ -344,38 +306,6 @@ class AskStep(Step[Outcomes, AskSet]):
     def title(self, number: int) -> str:
         """Such as "asks for shop.find_orders"."""
         return f"asks for {self.groups[number][0].name}"
-
-    def describe(self, answer: StepAnswer[Outcomes]) -> str:
-        """Describe what became of each ask, a line each."""
-        return "\n".join(
-            f"{key}: accepted: {one}"
-            if isinstance(one, str)
-            else f"{key}: {describe_ask_ending(one.outcome, one.reason, one.detail)}"
-            for key, one in self.outcomes(answer).items()
-        )
-
-    def choose(self, run: StepRun) -> int | None:
-        """Choose the next group; stop after the first few if no ask passed."""
-        if run.begun >= UNUSABLE_AT_FIRST and not (self._passed or run.missing):
-            return None
-        return super().choose(run)
-
-    def accept(
-        self,
-        number: int,
-        answer: StepAnswer[Outcomes],
-        run: StepRun,
-    ) -> None:
-        """Take the answer of a group."""
-        super().accept(number, answer, run)
-        outcomes = self.outcomes(answer).values()
-        lost = sum(isinstance(one, AskLoss) for one in outcomes)
-        self._lost_texts += lost
-        self._passed += len(outcomes) - lost
-
-    def progress(self) -> tuple[int, int]:
-        """Count the groups whose reply came, and the asks that are lost."""
-        return len(self.answers), self._lost_texts
 
     def fold(self, run: StepRun) -> StepResult[AskSet]:
         """Collect the asks in the order of tools.
@@ -436,8 +366,8 @@ class AskStep(Step[Outcomes, AskSet]):
                 kind = self.config.keys[key]
                 if isinstance(one, str) and (like := seen.find_like(one)) is not None:
                     detail = f"like one of {writers[like]}: {texts[like]}"
-                    one = AskLoss("rejected", "near-duplicate", detail)
-                if isinstance(one, AskLoss):
+                    one = TextLoss("rejected", "near-duplicate", detail)
+                if isinstance(one, TextLoss):
                     built.by_kind[kind][one.outcome] += 1
                     built.losses.add(one.outcome, one.reason, one.detail)
                     lost = {"tool": first, "kind": kind, **asdict(one)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from toolbank.bank.bank import QueryLabels
@@ -38,37 +38,35 @@ def split_missing(
 
 @dataclass(frozen=True)
 class SettledMissing:
-    """The missing-tool queries by their grades; `fitted` have the tools that a grader needs.
+    """How many missing-tool queries nothing fits by their grades, and how many are not graded.
 
-    `reasons` says by id why nothing fits. The others are `not_graded`.
+    `fitted` are the others, with the tools that a grader needs.
     """
 
-    fitted: tuple[Query, ...] = ()
-    reasons: Mapping[str, str] = field(default_factory=dict)
-    not_graded: tuple[str, ...] = ()
-
-    def list_counts(self) -> list[str]:
-        """Say in a line what became of the queries."""
-        counts = self.describe()
-        line = (
-            f"queries that no tool should fit: of {counts['queries']:,}, nothing fits "
-            f"{counts['nothing_fits']:,}; a tool fits {counts['a_tool_fits']:,}, which are now "
-            f"queries of that tool"
-        )
-        if n := counts["in_no_split"]:
-            line += f" ({n:,} in no split, as it is withheld or of another split)"
-        return [f"{line}; not graded {counts['not_graded']:,}"]
+    fitted: tuple[Query, ...]
+    nothing_fits: int
+    not_graded: int
 
     def describe(self) -> dict[str, Any]:
-        """Return the counts and rows of verify.json."""
+        """Return the part of verify.json."""
         return {
-            "queries": len(self.fitted) + len(self.reasons) + len(self.not_graded),
-            "nothing_fits": len(self.reasons),
+            "queries": len(self.fitted) + self.nothing_fits + self.not_graded,
+            "nothing_fits": self.nothing_fits,
             "a_tool_fits": len(self.fitted),
-            "not_graded": len(self.not_graded),
+            "not_graded": self.not_graded,
             "in_no_split": sum(query.split is None for query in self.fitted),
             "fitted": {query.id: list(query.tools) for query in self.fitted},
         }
+
+    def __str__(self) -> str:
+        """Say in a line what became of the queries."""
+        n = self.describe()
+        return (
+            f"of {n['queries']:,} queries that no tool should fit, nothing fits "
+            f"{n['nothing_fits']:,}, {n['not_graded']:,} are not graded, and {n['a_tool_fits']:,} are "
+            f"now queries of the tool that fits ({n['in_no_split']:,} of them in no split, as the tool "
+            "is withheld or of another split)"
+        )
 
 
 def settle_missing(
@@ -88,20 +86,17 @@ def settle_missing(
         if units and query.split:
             for unit in units(query):
                 splits_of.setdefault(unit, set()).add(query.split)
-    fitted, reasons, not_graded = list[Query](), dict[str, str](), list[str]()
+    fitted: list[Query] = []
     for query in missing:
         graded = labels.get(query.id)
-        if graded is None:
-            not_graded.append(query.id)
-        elif graded.needed:
-            found = query.model_copy(update={"tools": tuple(graded.needed)})
-            shown = (
-                [splits_of.get(unit, set()) for unit in units(found)] if units else []
-            )
-            is_apart = all(splits <= {found.split} for splits in shown)
-            hides = found.split == "test" or set(withheld).isdisjoint(found.tools)
-            split = found.split if is_apart and hides else None
-            fitted.append(found.model_copy(update={"split": split}))
-        else:
-            reasons[query.id] = graded.aside
-    return SettledMissing(tuple(fitted), reasons, tuple(not_graded))
+        if graded is None or not graded.needed:
+            continue
+        found = query.model_copy(update={"tools": tuple(graded.needed)})
+        shown = [splits_of.get(unit, set()) for unit in units(found)] if units else []
+        is_apart = all(splits <= {found.split} for splits in shown)
+        hides = found.split == "test" or set(withheld).isdisjoint(found.tools)
+        split = found.split if is_apart and hides else None
+        fitted.append(found.model_copy(update={"split": split}))
+    n_graded = sum(query.id in labels for query in missing)
+    n_fit_none = n_graded - len(fitted)
+    return SettledMissing(tuple(fitted), n_fit_none, len(missing) - n_graded)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
@@ -23,12 +23,9 @@ from toolbank.llm.chat import (
 from toolbank.llm.engines.kind import EngineContext
 from toolbank.llm.journal import Journal
 from toolbank.llm.step import (
-    UNUSABLE_AT_FIRST,
-    Step,
     StepAnswer,
     StepResult,
     StepRun,
-    describe_ending,
     run_step,
 )
 from toolbank.llm.templates import PromptTemplate
@@ -39,11 +36,12 @@ from toolbank.requests.missing.groups import (
     draw_groups,
     group_tools,
 )
-from toolbank.requests.write.bank_builder import Losses, LossKind, describe_writer
+from toolbank.requests.write.bank_builder import Losses, describe_writer
 from toolbank.requests.write.checks import TextChecker
 from toolbank.requests.write.language import ask_in_language
 from toolbank.requests.write.near_duplicates import ALIKE, NearDuplicates
 from toolbank.requests.write.prompts import SAMPLE_REASON, TYPICAL, brief
+from toolbank.requests.write.text_step import TextLoss, TextStep, read_text
 from toolbank.system.errors import ToolbankError
 from toolbank.system.numbers import count
 from toolbank.system.terminal import one_line
@@ -63,17 +61,8 @@ class MissingRequest:
     lacks: str = ""
 
 
-@dataclass(frozen=True)
-class MissingLoss:
-    """Why a request of a reply is not in the bank."""
-
-    outcome: LossKind
-    reason: str = ""
-    detail: str = ""
-
-
-Outcomes = Sequence[MissingRequest | MissingLoss]
-"""What became of each request of a reply, in its order; the last ones may be declined."""
+Outcomes = Mapping[str, MissingRequest | TextLoss]
+"""What became of each request of a reply, by its number."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +73,7 @@ class MissingQueries:
     content: dict[str, Any]
 
 
-class MissingStep(Step[Outcomes, MissingQueries]):
+class MissingStep(TextStep[MissingRequest, MissingQueries]):
     """Request queries that no tool fits, for each group of tools in one call.
 
     Whether none fits is not known before `verify`: the writer sees the group and the most similar
@@ -107,23 +96,19 @@ class MissingStep(Step[Outcomes, MissingQueries]):
         engine: Engine | None = None,  # noqa: ARG002 - as of other steps
     ) -> None:
         self.groups = draw_groups(group_tools(tools), config.groups, seed)
-        super().__init__(config, len(self.groups))
+        keys = [str(number + 1) for number in range(config.per_group)]
+        super().__init__(config, len(self.groups), keys)
         self.hash = find_asset("prompts", TEMPLATE).sha256
         self._domain, self._seed = domain, seed
         self._template = PromptTemplate(TEMPLATE)
         self._similar = SimilarTools(tools)
         self._checker = TextChecker(tools, self._find_examples(), config.language)
-        self._passed = self._lost_texts = 0
 
     def _find_examples(self) -> list[str]:
         """Find the requests that the template gives as examples."""
         objects = find_objects(self.request(0).prompt) if self.groups else ()
-        return [
-            str(one["request"])
-            for found in objects
-            for one in found.get("requests", ())
-            if " " in str(one.get("request"))
-        ]
+        rows = [row for one in objects for row in _list_rows(one.get("requests"))]
+        return [text for row in rows if " " in (text := str(row.get("request")))]
 
     def request(self, number: int) -> ChatRequest:
         """Make the request for a group."""
@@ -144,42 +129,32 @@ class MissingStep(Step[Outcomes, MissingQueries]):
         )
         return ask_in_language(request, self.config.language)
 
-    def read(self, number: int, reply: ChatReply) -> Outcomes | Rejection:  # noqa: ARG002
+    def read(self, number: int, reply: ChatReply) -> Outcomes:  # noqa: ARG002
         """Read the requests of a reply, and why others are not accepted."""
         answer = check_finish(reply) or find_answer(reply.text, ["requests"])
-        if isinstance(answer, Rejection):
-            return answer
-        rows = answer["requests"]
-        if not isinstance(rows, list):
-            return Rejection("wrong-schema", one_line(str(rows), _EXCERPT))
-        most = self.config.per_group
-        found = [self._read(row) for row in rows[:most]]
-        found += [MissingLoss("rejected", "too-many") for _ in rows[most:]]
-        return found + [MissingLoss("declined") for _ in range(most - len(rows))]
+        if not isinstance(answer, Rejection):
+            rows = answer["requests"]
+            if isinstance(rows, list):
+                found = {str(n): self._read(n, row) for n, row in enumerate(rows, 1)}
+                return dict.fromkeys(self._keys, TextLoss("declined")) | found
+            answer = Rejection("wrong-schema", one_line(str(rows), _EXCERPT))
+        lost = TextLoss("rejected", answer.reason, answer.detail)
+        return dict.fromkeys(self._keys, lost)
 
-    def _read(self, row: object) -> MissingRequest | MissingLoss:
-        said = row.get("request") if isinstance(row, Mapping) else None
-        if not isinstance(row, Mapping) or not isinstance(said, str):
-            return MissingLoss("rejected", "wrong-schema", one_line(str(row), _EXCERPT))
-        text = " ".join(said.split())
-        if not text:
-            return MissingLoss("declined")
-        problem = self._checker.check(text, FEWEST_WORDS, self.config.max_words)
-        if problem is None:
-            lacks = one_line(str(row.get("lacks") or ""), _LONGEST_LACK)
-            return MissingRequest(text, replace_surrogates(lacks))
-        detail = replace_surrogates(problem.detail or one_line(text, _EXCERPT))
-        return MissingLoss("rejected", problem.reason, detail)
+    def _read(self, number: int, row: object) -> MissingRequest | TextLoss:
+        if number > self.config.per_group:
+            return TextLoss("rejected", "too-many")
+        content = row if isinstance(row, Mapping) else {"request": row}
+        most = self.config.max_words
+        text = read_text(content.get("request"), self._checker, FEWEST_WORDS, most)
+        if isinstance(text, TextLoss):
+            return text
+        lacks = one_line(str(content.get("lacks") or ""), _LONGEST_LACK)
+        return MissingRequest(text, replace_surrogates(lacks))
 
-    def outcomes(self, answer: StepAnswer[Outcomes]) -> Outcomes:
-        """Return what became of each request, whether there was a usable reply or not."""
-        value = answer.value
-        if not isinstance(value, Rejection):
-            return value
-        outcome: LossKind = "failed" if answer.failed else "rejected"
-        return [
-            MissingLoss(outcome, value.reason, value.detail)
-        ] * self.config.per_group
+    def describe_text(self, text: MissingRequest) -> str:
+        """The request, and what a tool for it would do."""
+        return f"{text.text} (lacks: {text.lacks})"
 
     def sample_answer(self) -> Mapping[str, Any]:
         """Make as many requests as are asked for, as long as a draft."""
@@ -189,33 +164,6 @@ class MissingStep(Step[Outcomes, MissingQueries]):
     def title(self, number: int) -> str:
         """Such as "requests that no tool fits, near shop.orders"."""
         return f"requests that no tool fits, near {self.groups[number].name}"
-
-    def describe(self, answer: StepAnswer[Outcomes]) -> str:
-        """Describe what became of each request, a line each."""
-        return "\n".join(
-            f"accepted: {one.text} (lacks: {one.lacks})"
-            if isinstance(one, MissingRequest)
-            else describe_missing_ending(one.outcome, one.reason, one.detail)
-            for one in self.outcomes(answer)
-        )
-
-    def choose(self, run: StepRun) -> int | None:
-        """Choose the next group; stop after the first few if no request passed."""
-        if run.begun >= UNUSABLE_AT_FIRST and not (self._passed or run.missing):
-            return None
-        return super().choose(run)
-
-    def accept(self, number: int, answer: StepAnswer[Outcomes], run: StepRun) -> None:
-        """Take the answer for a group."""
-        super().accept(number, answer, run)
-        outcomes = self.outcomes(answer)
-        passed = sum(isinstance(one, MissingRequest) for one in outcomes)
-        self._passed += passed
-        self._lost_texts += len(outcomes) - passed
-
-    def progress(self) -> tuple[int, int]:
-        """Count the groups whose reply came, and the requests that are lost."""
-        return len(self.answers), self._lost_texts
 
     def fold(self, run: StepRun) -> StepResult[MissingQueries]:
         """Collect the queries in the order of groups.
@@ -230,7 +178,7 @@ class MissingStep(Step[Outcomes, MissingQueries]):
         seen = NearDuplicates(ALIKE, texts.__getitem__)
         for number, answer in sorted(self.answers.items()):
             group = self.groups[number]
-            for one in self.outcomes(answer):
+            for one in self.outcomes(answer).values():
                 if isinstance(one, MissingRequest):
                     like = seen.find_like(one.text)
                     if like is None:
@@ -238,7 +186,7 @@ class MissingStep(Step[Outcomes, MissingQueries]):
                         seen.add(one.text)
                         queries.append(self._make(one, group, answer, engine))
                         continue
-                    one = MissingLoss("rejected", "near-duplicate", texts[like])
+                    one = TextLoss("rejected", "near-duplicate", texts[like])
                 losses.add(one.outcome, one.reason, one.detail)
                 row = {"group": group.name, **asdict(one)}
                 not_accepted.append({**row, "request": next(iter(answer.keys), "")})
@@ -299,9 +247,10 @@ class MissingStep(Step[Outcomes, MissingQueries]):
         )
 
 
-def describe_missing_ending(outcome: str, reason: str, detail: str) -> str:
-    """Such as "rejected: too-long (212 words, at most 100)"."""
-    return describe_ending(outcome, reason or "the writer wrote fewer", detail)
+def _list_rows(value: object) -> Iterator[Mapping[str, object]]:
+    for row in value if isinstance(value, list) else ():
+        if isinstance(row, Mapping):
+            yield row
 
 
 def write_missing(

@@ -214,14 +214,15 @@ class Directions:
             parts = iter([list(islice(hits, len(parts))) for parts in texts])
             wholes = self.find_hits([query.query for query in block])
             for query, whole in zip(block, wholes, strict=True):
-                held_out = list(self.rank_held_out(query))[:DEPTH]
-                held_out = held_out or list(whole["tool2vec"])
+                if query.id in self._rows:
+                    held_out = list(self.rank_held_out(query))[:DEPTH]
+                    whole = {**whole, "tool2vec": held_out}
                 labels = own_labels(self.bank, query)
                 yield [
                     (LABELS, [self.near(name) for name in labels]),
                     (EXPLANATION, [_rename(one) for one in next(parts)]),
                     (PARTS, [_rename(one) for one in next(parts)]),
-                    (REQUEST, [{**whole, "tool2vec": held_out}]),
+                    (REQUEST, [whole]),
                 ]
 
 

@@ -219,7 +219,7 @@ class VerifyStage(AskingStage):
         fitted.unlink(missing_ok=True)
         if settled := self._settle_missing(value):
             content["missing"] = settled.describe()
-            problems = settled.list_counts()
+            problems.append(str(settled))
             write_queries(fitted, settled.fitted)
             files.append(fitted)
         write_json(folder.verified, {**content, "calls": calls})
