@@ -173,5 +173,7 @@ def test_own_requests_without_tools_are_rows_and_are_evaluated(tmp_path, capsys)
     )
     said = evaluate_run(out, [file], tmp_path / "figures.json").text
     assert "3 requests that no tool fits, and 2 that a tool fits" in said
+    file.write_text("".join(json.dumps(row) + "\n" for row in unserved))
+    assert "6 requests that no tool fits" in evaluate_run(out, [file], None).text
     metrics = {row["metric"] for row in read_json(tmp_path / "figures.json")}
     assert "auroc" in metrics

@@ -33,8 +33,9 @@ class BankFrames:
     `parameters`, `output_schema`, `annotations` and `call` of tools are JSON texts. `attempts` has
     the result of each attempt of the generation. In `queries`, `tools` are the merged labels,
     `tools_first` the original ones, and `aside` is why the query is excluded, or "". The columns
-    of `QueryProfile` follow, null without a profile by these labels. `labels` has a row per label. `missing` has
-    the queries that no tool fits; those of them that a grader found a tool for are in `queries`. `info` is bank.json. Frames of files that a bank lacks are empty.
+    of `QueryProfile` follow, null without a profile by these labels. `labels` has a row per label.
+    `missing` has the queries that no tool fits; those of them that a grader found a tool for are in
+    `queries`. `info` is bank.json. Frames of files that a bank lacks are empty.
     """
 
     tools: pl.DataFrame

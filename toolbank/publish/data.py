@@ -165,11 +165,12 @@ def write_data(bank: Path, folder: Path, shard_rows: int = SHARD_ROWS) -> RowCou
     labels = read_labels(bank / "labels.parquet")
     found = read_records(bank / "tools.parquet", Tool)
     tools = _write(folder, "tools", Tool, found, shard_rows)
-    missing, fitted = read_missing(bank)
+    every, fitted = read_missing(bank)
+    missing = [query for query in every if query.split]
     fit_none = {query.id for query in missing}
     relabelled, classes = 0, Counter[tuple[str, str | None]]()
     verified, profiles = group_labels(labels), read_profiles(bank)
-    left_out: set[str] = set()
+    left_out = {query.id for query in every if not query.split}
     with ExitStack() as stack:
         writers = {
             name: stack.enter_context(

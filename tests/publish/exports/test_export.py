@@ -188,6 +188,28 @@ def test_labels_that_a_format_omits_are_counted(bank, tmp_path, form, capfd):
     assert "1 label names no tool of the bank" in capfd.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("form", "expected"),
+    [
+        ("beir", {"queries.jsonl"}),
+        ("datasets", {"missing.jsonl"}),
+        ("jsonl", {"queries.jsonl"}),
+        *((form, set()) for form in ("mteb", "toolret", "sentence-transformers")),
+        ("toolbank", set()),
+    ],
+)
+def test_a_request_that_no_tool_fits_has_no_labels(bank, tmp_path, form, expected):
+    unserved = Query(id="unserved", query="insure it", tools=(), split="test")
+    grade = {"grade": "aside", "kind": "model", "source": "m"}
+    label = Label(query="unserved", reason="nothing fits", **grade)
+    export_bank(replace(bank, missing=(unserved,), labels=(label,)), form, tmp_path)
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    found = {path.name for path in files if b"insure it" in path.read_bytes()}
+    assert found == expected
+    named = {path.name for path in files if b"unserved" in path.read_bytes()}
+    assert named - {"labels.jsonl"} == expected
+
+
 def test_toolbank_format_has_the_published_columns(bank, tmp_path):
     export_bank(bank, "toolbank", tmp_path)
     columns = ("refined_instruction", "functions", "explanation")

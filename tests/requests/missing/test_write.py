@@ -122,6 +122,13 @@ def test_own_splits_stay():
     assert counts["test"] == 2 and counts["validation"] in (4, 5)
 
 
+def test_a_smaller_share_of_train_is_one_of_these_too():
+    rows = [query(str(n), sentence(n)) for n in range(20)]
+    split = split_missing(rows, SplitConfig(test=0.2, train_share=0.5), 0)
+    counts = Counter(row.split for row in split)
+    assert counts["test"] == 4 and counts[None] == counts["train"]
+
+
 @pytest.mark.parametrize(
     ("split", "tool", "by", "expected"),
     [

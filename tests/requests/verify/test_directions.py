@@ -177,6 +177,15 @@ def test_free_answers_are_matched_by_name_and_by_description(
     assert (found[:1], how) == (names, kind)
 
 
+def test_retrievers_are_fitted_once_a_reply_calls_for_further_tools(directions):
+    def fit():
+        raise AssertionError
+
+    further = FurtherTools(directions.bank, fit)
+    name = directions.bank.tools[0].name
+    assert further.find([name], [name], [name], 5)[0] == {}
+
+
 def test_further_tools_are_free_answers_and_neighbours_of_what_is_newly_needed(
     directions,
 ):

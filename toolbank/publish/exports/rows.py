@@ -70,8 +70,9 @@ _TOOL_COLUMNS = ("functions", "functions_first")
 def export_datasets(bank: Bank, folder: Path) -> None:
     """Write a DatasetDict for `datasets.load_from_disk`, its card README.md, and tools.jsonl.
 
-    Asks, if any, are in asks.jsonl, and queries that no tool fits in missing.jsonl. If the labels were verified, there are also the first labels
-    (`functions_first`), labels.jsonl, and excluded queries in aside.jsonl.
+    Asks, if any, are in asks.jsonl, and queries that no tool fits in missing.jsonl. If the labels
+    were verified, there are also the first labels (`functions_first`), labels.jsonl, and excluded
+    queries in aside.jsonl.
     """
     import datasets
     from datasets.utils import logging as progress
@@ -111,7 +112,8 @@ def export_datasets(bank: Bank, folder: Path) -> None:
 def export_jsonl(bank: Bank, folder: Path) -> None:
     """Write tools.jsonl, queries.jsonl and, if there are asks, asks.jsonl, with all fields.
 
-    Queries that no tool fits are among the queries, with an empty list of tools. Verified labels are written as by `export_datasets`; the first ones are `tools_first`.
+    Queries that no tool fits are among the queries, with an empty list of tools. Verified labels are
+    written as by `export_datasets`; the first ones are `tools_first`.
     """
     _write_jsonl(
         folder,

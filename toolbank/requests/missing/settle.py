@@ -8,7 +8,7 @@ from typing import Any
 
 from toolbank.bank.bank import QueryLabels
 from toolbank.bank.records import Query, Split, join_pairs
-from toolbank.bank.split import SplitConfig, Units, assign_apart
+from toolbank.bank.split import SplitConfig, Units, assign_apart, thin_train
 from toolbank.requests.write.near_duplicates import ALIKE, NearDuplicates
 
 
@@ -17,7 +17,7 @@ def split_missing(
 ) -> list[Query]:
     """Split missing-tool queries by the shares of `config`; their own test and validation stay.
 
-    Near-duplicates are in the same split, and in none if they have two of their own.
+    Train is thinned as that of other queries. Near-duplicates are in the same split, and in none if they have two of their own.
     """
     given = [query.split for query in queries]
     free = sum(split not in ("validation", "test") for split in given)
@@ -30,10 +30,11 @@ def split_missing(
         seen.add(text)
     units = [frozenset([str(first)]) for first in join_pairs(len(texts), pairs)]
     splits = assign_apart(units, n_test, n_validation, seed, given)
-    return [
+    split = [
         query.model_copy(update={"split": split})
         for query, split in zip(queries, splits, strict=True)
     ]
+    return thin_train(split, config, seed)[0]
 
 
 @dataclass(frozen=True)

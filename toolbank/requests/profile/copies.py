@@ -170,7 +170,7 @@ def count_copies(
     """Count the copies between the parts of a bank, and with other sets.
 
     Held-out requests are looked for in train, asks and, for those of test, in validation; requests
-    that no tool fits in all requests that a tool fits; the `examples` of the prompts and the sets of `limits.against` in all parts.
+    that no tool fits, the `examples` of the prompts, and the sets of `limits.against` in all parts.
 
     Raises:
         InputError: a set can't be read, or the encoder can't be loaded.

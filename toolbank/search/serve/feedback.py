@@ -31,8 +31,8 @@ class FeedbackLog:
 
     The line of a choice has `query` and `tools`, as `toolbank evaluate RUN --on FILE` and datasets
     read it; those of a search and of a call have none, and so has that of a user who says that no
-    tool fits. Queries are only written if `with_text`. The file has
-    mode 600. At 50 MB it is moved to FILE.1, and so on up to FILE.3. Threads may share a log.
+    tool fits. Queries are only written if `with_text`. The file has mode 600. At 50 MB it is moved
+    to FILE.1, and so on up to FILE.3. Threads may share a log.
     """
 
     def __init__(self, path: Path, *, with_text: bool) -> None:
