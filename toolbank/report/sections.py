@@ -66,17 +66,13 @@ class GraderFigures:
 
 @dataclass(frozen=True)
 class MissingGrades:
-    """What became of the requests that no tool should fit, by their grades.
-
-    `fitted` has the tools that fit, by request.
-    """
+    """What became of the requests that no tool should fit, by their grades."""
 
     queries: int
     nothing_fits: int
     a_tool_fits: int
     not_graded: int
-    in_no_split: int = 0
-    fitted: dict[str, list[str]] = field(default_factory=dict)
+    in_no_split: int
 
 
 @dataclass(frozen=True)

@@ -48,13 +48,14 @@ def _describe_bank(result: RunResult) -> str:
         has_tools = (folder.bank / "tools.parquet").is_file()
         return f"{folder.path}: {'the tools' if has_tools else 'nothing'} so far."
     tools = read_frame(folder.bank / "tools.parquet")
+    missing, fitted = read_missing(folder.bank)
     counts = Counter(read_column(folder.bank / "queries.parquet", "split"))
+    counts.update(query.split for query in fitted)
     requests = f"{count(counts.total(), 'request')} ({format_splits(counts)})"
     parts = f"{count(tools.height, 'tool')}, {requests}"
     asks = folder.bank / "asks.parquet"
     if asks.is_file():
         parts += f", {count(len(read_column(asks, 'tool')), 'ask')}"
-    missing, _ = read_missing(folder.bank)
     if missing:
         parts += f", {count(len(missing), 'request')} that no tool fits"
     recipe = load_recipe(str(folder.recipe)).recipe

@@ -179,7 +179,9 @@ class CandidateSampler:
         """Read the bank and the retrievers of a run whose recipe has a planner."""
         fitted = {label: load_fitted(recipe, folder, label) for label in sorted(labels)}
         most = recipe.planner.candidates if recipe.planner else 0
-        return cls(Bank.load(folder.bank), most, recipe.seed, fitted)
+        # Tools that a grader found are in no order of calls.
+        bank = Bank.load(folder.bank, settled=False)
+        return cls(bank, most, recipe.seed, fitted)
 
     def choose(
         self,

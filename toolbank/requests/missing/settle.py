@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from toolbank.bank.bank import QueryLabels
 from toolbank.bank.records import Query, Split, join_pairs
@@ -48,7 +47,7 @@ class SettledMissing:
     nothing_fits: int
     not_graded: int
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, int]:
         """Return the part of verify.json."""
         return {
             "queries": len(self.fitted) + self.nothing_fits + self.not_graded,
@@ -56,7 +55,6 @@ class SettledMissing:
             "a_tool_fits": len(self.fitted),
             "not_graded": self.not_graded,
             "in_no_split": sum(query.split is None for query in self.fitted),
-            "fitted": {query.id: list(query.tools) for query in self.fitted},
         }
 
     def __str__(self) -> str:

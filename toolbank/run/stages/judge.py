@@ -49,7 +49,7 @@ class JudgeStage(AskingStage):
 
     def ask(self, journal: Journal) -> StepResult[dict[str, Any]]:
         """Have the pairs judged."""
-        bank = Bank.load(self.folder.bank)
+        bank = Bank.load(self.folder.bank, settled=False)
         against, seed = self.config.against, self.recipe.calls_seed
         matches: dict[str, str] = {}
         if isinstance(against, Path):
@@ -84,7 +84,8 @@ class JudgeStage(AskingStage):
         """The comparison, and those made before."""
         path = self.folder.judge
         earlier = read_json(path) if path.is_file() else {}
-        content = keep_comparisons(value, earlier, Bank.load(self.folder.bank))
+        bank = Bank.load(self.folder.bank, settled=False)
+        content = keep_comparisons(value, earlier, bank)
         write_json(path, {**content, "calls": calls})
         return (path,), ()
 
