@@ -155,3 +155,12 @@ def test_a_request_that_a_tool_fits_keeps_its_split_where_nothing_leaks(
         ("m", (tool,), expected)
     ]
     assert (settled.nothing_fits, settled.not_graded) == (1, 1)
+
+
+def test_two_requests_for_one_tool_are_not_in_two_splits():
+    tools = [Tool(name="c.new")]
+    missing = [query("m", "it", "train"), query("n", "that", "test")]
+    labels = {one.id: QueryLabels(needed=["c.new"]) for one in missing}
+    units = make_units("tool", tools)
+    settled = settle_missing(missing, labels, [], (), units)
+    assert [one.split for one in settled.fitted] == ["train", None]

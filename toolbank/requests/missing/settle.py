@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -16,7 +17,8 @@ def split_missing(
 ) -> list[Query]:
     """Split missing-tool queries by the shares of `config`; their own test and validation stay.
 
-    Train is thinned as that of other queries. Near-duplicates are in the same split, and in none if they have two of their own.
+    Train is thinned as that of other queries. Near-duplicates are in the same split, and in none if
+    they have two of their own.
     """
     given = [query.split for query in queries]
     free = sum(split not in ("validation", "test") for split in given)
@@ -80,21 +82,25 @@ def settle_missing(
     One that needs tools keeps its split, unless that would show a `withheld` tool in train or
     validation, or a unit of the `queries` in another split; it is then in no split.
     """
-    splits_of: dict[str, set[Split]] = {}
+    splits_of: defaultdict[str, set[Split]] = defaultdict(set)
     for query in queries:
         if units and query.split:
             for unit in units(query):
-                splits_of.setdefault(unit, set()).add(query.split)
+                splits_of[unit].add(query.split)
     fitted: list[Query] = []
     for query in missing:
         graded = labels.get(query.id)
         if graded is None or not graded.needed:
             continue
-        found = query.model_copy(update={"tools": tuple(graded.needed)})
-        shown = [splits_of.get(unit, set()) for unit in units(found)] if units else []
-        is_apart = all(splits <= {found.split} for splits in shown)
-        hides = found.split == "test" or set(withheld).isdisjoint(found.tools)
-        split = found.split if is_apart and hides else None
+        split, tools = query.split, tuple(graded.needed)
+        found = query.model_copy(update={"tools": tools})
+        own = frozenset(units(found) if units else ())
+        is_apart = all(splits_of[unit] <= {split} for unit in own)
+        if not is_apart or (split != "test" and not {*withheld}.isdisjoint(tools)):
+            split = None
+        if split:
+            for unit in own:
+                splits_of[unit].add(split)
         fitted.append(found.model_copy(update={"split": split}))
     n_graded = sum(query.id in labels for query in missing)
     n_fit_none = n_graded - len(fitted)
