@@ -196,13 +196,13 @@ def pool(
         needed = [name for name in row["needed"] if name in one]
         graded = [*needed, *(name for name in row["may_stand_in"] if name in one)]
         find = partial(further.find, needed, own_labels(bank, query), one, second)
-        more, _ = find()
+        more = find().tools
         texts = [prompts.ask(query, one).prompt]
         if more:
             texts.append(prompts.ask(query, [*graded, *more], again=True).prompt)
         pools[query.id] = {*one, *more}
         free = [FreeAnswer(**answer) for answer in answers.get(query.query, ())]
-        told[query.id] = {*one, *find(free)[0]}
+        told[query.id] = {*one, *find(free).tools}
         sizes += len(pools[query.id])
         tokens += sum(map(estimate_tokens, texts))
         rounds += bool(more)

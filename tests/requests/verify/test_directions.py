@@ -181,9 +181,12 @@ def test_retrievers_are_fitted_once_a_reply_calls_for_further_tools(directions):
     def fit():
         raise AssertionError
 
-    further = FurtherTools(directions.bank, fit)
-    name = directions.bank.tools[0].name
-    assert further.find([name], [name], [name], 5)[0] == {}
+    shown = [TOOLS[0].name, TOOLS[5].name]
+    assert FurtherTools(directions.bank, fit).find(shown, shown, shown, 5).tools == {}
+    first = FurtherTools(directions.bank, lambda: directions)
+    found = first.find(shown, (), shown, 3)
+    again = FurtherTools(directions.bank, fit, known=first.found)
+    assert found.tools and again.find(shown, (), shown, 3) == found
 
 
 def test_further_tools_are_free_answers_and_neighbours_of_what_is_newly_needed(
@@ -191,12 +194,11 @@ def test_further_tools_are_free_answers_and_neighbours_of_what_is_newly_needed(
 ):
     find = FurtherTools(directions.bank, lambda: directions).find
     shown = [TOOLS[0].name, TOOLS[5].name]
-    assert find(shown, shown, shown, 5)[0] == {}
-    found, matched = find(
-        shown, shown[:1], shown, 2, [FreeAnswer("melt"), FreeAnswer("x.y")]
-    )
+    answers = [FreeAnswer("melt"), FreeAnswer("x.y")]
+    further = find(shown, shown[:1], shown, 2, answers)
+    found, matched = further.tools, further.matched
     assert found["lab.heat.melt"] == ("free-name",)
     assert "description" in found["lab.heat.drop_gaps"]
     assert matched == {"name": 1, "none": 1}
     assert not found.keys() & set(shown)
-    assert len(find(shown, (), shown, 3)[0]) == 3
+    assert len(find(shown, (), shown, 3).tools) == 3

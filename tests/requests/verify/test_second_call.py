@@ -48,13 +48,16 @@ def second(folder):
     return frame.filter(call_number=2)
 
 
-def test_a_tool_that_is_named_freely_gets_a_grade(tmp_path):
+def test_a_tool_that_is_named_freely_gets_a_grade(tmp_path, monkeypatch):
     with ChatServer(by_free_answer) as server:
         found = verify(server, tmp_path, **FEW)
         assert len(server.calls) == 2 * len(BANK.queries)
         for call in server.calls:
             assert is_again(call) or len(shown(call)[1]) == FEW["candidates"]
+        # No retriever is fitted again.
+        monkeypatch.setattr("toolbank.requests.verify.verify.Directions", None)
         same = verify(server, tmp_path, **FEW)
+        assert same.value.content["second_call"] == found.value.content["second_call"]
         assert len(server.calls) == 2 * len(BANK.queries)
     assert same.value.labels == found.value.labels
     further = second(tmp_path)

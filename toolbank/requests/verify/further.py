@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -51,13 +54,30 @@ def _read(row: Any) -> FreeAnswer:
     )
 
 
+@dataclass(frozen=True)
+class FoundTools:
+    """The tools of a second call, with the directions that found each, and how answers `matched`."""
+
+    tools: dict[str, tuple[str, ...]]
+    matched: dict[MatchKind, int]
+
+
 class FurtherTools:
     """Finds what a second call grades.
 
-    `directions` fits retrievers, and is called once a reply calls for them.
+    `directions` fits retrievers, and is called once a reply needs what is not among the `known` of
+    an earlier round. `found` has what this round needed. `tools_id` identifies the bank's tools.
     """
 
-    def __init__(self, bank: Bank, directions: Callable[[], Directions]) -> None:
+    def __init__(
+        self,
+        bank: Bank,
+        directions: Callable[[], Directions],
+        tools_id: str = "",
+        known: Mapping[str, FoundTools] | None = None,
+    ) -> None:
+        self.found: dict[str, FoundTools] = {}
+        self._tools_id, self._known = tools_id, known or {}
         self._directions = directions
         self._index = bank.index
         self._own = bank.tool_names
@@ -72,12 +92,29 @@ class FurtherTools:
         shown: Collection[str],
         most: int,
         answers: Sequence[FreeAnswer] = (),
-    ) -> tuple[dict[str, tuple[str, ...]], Counter[MatchKind]]:
-        """Find up to `most` tools that were not shown, with the directions that found each.
+    ) -> FoundTools:
+        """Find up to `most` tools that were not shown.
 
         They are the tools that match free answers, then neighbours of the tools that are needed
         and no labels, whose neighbours are no candidates yet. Also counts how answers matched.
         """
+        names = [needed, sorted(labels), sorted(shown)]
+        content = json.dumps([self._tools_id, *names, most, answers])
+        key = hashlib.sha256(content.encode()).hexdigest()[:16]
+        if key not in self.found:
+            self.found[key] = self._known.get(key) or self._find(
+                needed, labels, shown, most, answers
+            )
+        return self.found[key]
+
+    def _find(
+        self,
+        needed: Sequence[str],
+        labels: Collection[str],
+        shown: Collection[str],
+        most: int,
+        answers: Sequence[FreeAnswer],
+    ) -> FoundTools:
         kinds: Counter[MatchKind] = Counter()
         found: dict[str, tuple[str, ...]] = {}
         for answer in answers:
@@ -88,7 +125,7 @@ class FurtherTools:
         beyond = [name for name in needed if name not in labels]
         near = [self._directions().near(name) for name in beyond]
         more = merge_rankings([(1.0, near)], most - len(found), {*shown, *found})
-        return found | more, kinds
+        return FoundTools(found | more, dict(kinds))
 
     def match(self, answer: FreeAnswer) -> tuple[list[str], MatchKind]:
         """Match a free answer to tools of the catalogue: by name, or else by description."""

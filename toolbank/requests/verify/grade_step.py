@@ -249,13 +249,14 @@ class GradeStep(Step[GradedRequest, Grades]):
         first = _read(query, reply, self._tools or shown)
         if isinstance(first, Rejection) or self._further is None:
             return first
-        further, matched = self._further.find(
+        found = self._further.find(
             first.needed,
             own_labels(self._bank, query),
             shown,
             self._most_further,
             read_free_answers(reply),
         )
+        further, matched = found.tools, found.matched
         first = self._first[number] = replace(first, further=further, matched=matched)
         if not further:
             return first

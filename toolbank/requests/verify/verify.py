@@ -12,6 +12,7 @@ from typing import Any
 
 from toolbank.bank.bank import Bank, GraderKind, Label
 from toolbank.bank.files import read_records, write_records
+from toolbank.config.explain import read_checked
 from toolbank.llm.engines import find_model
 from toolbank.llm.engines.kind import release_engines
 from toolbank.llm.journal import Journal
@@ -33,7 +34,7 @@ from toolbank.requests.verify.candidates import (
     select_findings,
 )
 from toolbank.requests.verify.directions import Directions
-from toolbank.requests.verify.further import FurtherTools
+from toolbank.requests.verify.further import FoundTools, FurtherTools
 from toolbank.requests.verify.grade_step import Grades
 from toolbank.requests.verify.gradings import (
     GRADES,
@@ -52,11 +53,12 @@ from toolbank.requests.verify.gradings import (
 from toolbank.requests.verify.holes import HoleFigures
 from toolbank.requests.verify.panel import Panel
 from toolbank.retrievers.kind import RetrieverConfig
+from toolbank.system.files import write_json
 from toolbank.system.numbers import count
 
 _OF_MODELS = ("panel", "sample", "disagreements", "holes")
 
-CANDIDATES = "candidates.parquet"
+CANDIDATES, FURTHER = "candidates.parquet", "further.json"
 
 
 @dataclass(frozen=True)
@@ -133,9 +135,15 @@ def verify_bank(
         findings = list(check_labels(bank, pooled))
         if kind is not None:
             has_second = config.second_call and not is_file
-            further = FurtherTools(bank, make_directions) if has_second else None
+            path, further = folder / FURTHER, None
+            if has_second:
+                known = path.is_file() and read_checked(path, dict[str, FoundTools])
+                further = FurtherTools(bank, make_directions, tools_id, known or {})
             panel = Panel(bank, config, domain, seed, journal, pooled, further)
             graded = panel.grade()
+            if further and further.found:
+                found = {key: asdict(one) for key, one in further.found.items()}
+                write_json(path, dict(sorted(found.items())))
             of_models = of_models if is_file else {}
     grades = graded.value
     of_models |= grades.content
