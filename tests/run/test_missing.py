@@ -14,10 +14,12 @@ from tests.world import (
     write_recipe,
 )
 from toolbank.bank.bank import Bank
+from toolbank.bank.frames import load_bank
 from toolbank.commands.evaluate import evaluate_run
 from toolbank.commands.preview import preview_attempts
 from toolbank.commands.show import show_one, show_outcomes
 from toolbank.evaluation.refusals import read_refusals
+from toolbank.publish.exports import export_bank, export_folder
 from toolbank.publish.publish import PublicationParts, publish_to_folder
 from toolbank.run.folder import RunFolder
 from toolbank.run.plan import describe_plan
@@ -125,6 +127,19 @@ def test_every_command_knows_them(recipe, out, tmp_path):
     )
     assert any("# The group" in text for text in texts)
     assert bank.missing[0].query in (out / "report.html").read_text()
+
+
+def test_frames_and_exports_have_them(out, tmp_path):
+    bank, frames = Bank.load(out / "bank"), load_bank(out)
+    assert list(frames.missing["id"]) == [query.id for query in bank.missing]
+    assert list(frames.queries["id"]) == [query.id for query in bank.queries]
+    export_folder(out / "bank", "jsonl", tmp_path / "streamed")
+    export_bank(bank, "jsonl", tmp_path / "whole")
+    streamed, whole = (
+        (tmp_path / name / "queries.jsonl").read_text()
+        for name in ("streamed", "whole")
+    )
+    assert streamed == whole and all(query.id in whole for query in bank.missing)
 
 
 def test_they_are_published_and_read_back(out, tmp_path):
