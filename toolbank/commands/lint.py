@@ -96,7 +96,7 @@ def lint(
     for line in describe_left_out(collected):
         complain(line)
     failing = SEVERITIES[: SEVERITIES.index(fail_on) + 1] if fail_on != "never" else ()
-    if any(result.severity in failing for result in results):
+    if any(result.finding.severity in failing for result in results):
         raise typer.Exit(1)
 
 
