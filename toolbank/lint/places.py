@@ -13,13 +13,12 @@ from toolbank.bank.records import HttpCall, McpCall, PythonCall, Tool
 
 _MOST_BYTES = 64 * 2**20
 _METHODS = frozenset("get put post delete options head patch trace query".split())  # noqa: SIM905
-_DEFINED = re.compile(r"^[ \t]*(?:async\s+)?(?:def|class)\s+(?P<def>\w+)", re.M)
-# The value of a key "name", or another key at the start of a line.
-_KEYS = re.compile(
-    r"""\bname["']?\s*:\s*(?P<name>"(?:[^"\\\n]|\\.)*"|[^\s,"'}]+)|"""
-    r"""^[ \t{-]*["']?(?P<key>(?!name\b)[^\s"':]+)["']?[ \t]*:""",
-    re.M,
+# They begin with plain characters, which `re` finds many times faster.
+_DEFINED = re.compile(r"\n[ \t]*(?:async\s+)?(?:def|class)\s+(?P<def>\w+)")
+_NAME = re.compile(
+    r"""name(?<!\wname)["']?\s*:\s*(?P<name>"(?:[^"\\\n]|\\.)*"|[^\s,"'}]+)"""
 )
+_KEY = re.compile(r"""\n[ \t{-]*["']?(?P<key>[^\s"':]+)["']?[ \t]*:""")
 
 
 @dataclass(frozen=True)
@@ -95,17 +94,18 @@ def _list_keys(path: Path) -> Iterator[tuple[str, int]]:
     """The keys of tools in a file, with their lines."""
     if not path.is_file() or path.stat().st_size > _MOST_BYTES:
         return
-    text = path.read_text("utf-8", errors="replace")
-    line, end, route = 1, 0, ""
-    for found in (_DEFINED if path.suffix == ".py" else _KEYS).finditer(text):
-        kind = found.lastgroup or ""
-        word, start = found[kind], found.start(kind)
-        line, end = line + text.count("\n", end, start), start
-        if kind == "key" and word.startswith("/"):
-            route = word
-        elif kind == "key" and route and word.lower() in _METHODS:
-            yield f"{word.lower()} {route}", line
-        yield f"{kind} {_unquote(word)}", line
+    text = "\n" + path.read_text("utf-8", errors="replace")
+    for pattern in (_DEFINED,) if path.suffix == ".py" else (_NAME, _KEY):
+        line, end, route = 0, 0, ""
+        for found in pattern.finditer(text):
+            kind = found.lastgroup or ""
+            word, start = found[kind], found.start(kind)
+            line, end = line + text.count("\n", end, start), start
+            if kind == "key" and word.startswith("/"):
+                route = word
+            elif kind == "key" and route and word.lower() in _METHODS:
+                yield f"{word.lower()} {route}", line
+            yield f"{kind} {_unquote(word)}", line
 
 
 def _unquote(text: str) -> str:

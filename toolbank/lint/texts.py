@@ -41,13 +41,16 @@ _PLACEHOLDER = re.compile(
     r"(no |missing |add |your |tool |enter )*description( here| available| provided| given)*)?\W*"
 )
 _QUOTED = 100
+_FEW = 3
+"""Words of a description that say nothing of a tool without parameters."""
 _REMEDY = "Say what the tool does, with what, and when to use it"
 
 
 def find_undescribed(catalogue: CheckedTools) -> Iterator[LintFinding]:
     """Find tools without a description, with a placeholder such as TODO, or with the name alone.
 
-    A description that repeats the name is enough if a parameter is described. VS Code's model
+    A description that repeats the name is enough if a parameter is described, and without
+    parameters if the tool only reads or the name is long. VS Code's model
     service, for one, refuses tools without a description (microsoft/vscode#243909).
     """
     for tool in catalogue.tools:
@@ -56,13 +59,15 @@ def find_undescribed(catalogue: CheckedTools) -> Iterator[LintFinding]:
             shown = f' but "{one_line(text, _QUOTED)}"' if text else ""
             reason = f"`{tool.name}` has no description{shown}"
             yield LintFinding(tool, "error", reason, _REMEDY)
-    for group in group_by(filter(_says_the_name, catalogue.tools), scope):
+    named = filter(_says_the_name, catalogue.tools)
+    for group in group_by(named, lambda tool: (scope(tool), bool(_properties(tool)))):
         text = one_line(group[0].summary or group[0].description, _QUOTED)
+        which = "described" if _properties(group[0]) else "listed"
         yield LintFinding(
             group[0],
             "warning",
             f'the description of `{group[0].name}`, "{text}", says no more than the name, and no '
-            f"parameter is described{and_others(group)}",
+            f"parameters are {which}{and_others(group)}",
             _REMEDY,
             others=tuple(tool.name for tool in group[1:]),
         )
@@ -71,11 +76,13 @@ def find_undescribed(catalogue: CheckedTools) -> Iterator[LintFinding]:
 def _says_the_name(tool: Tool) -> bool:
     words = content_words(f"{tool.full_description} {tool.notes}")
     names = stems(own_name(tool))
-    if not words or not words <= {*names}:
+    if (
+        not words
+        or not words <= {*names}
+        or any(map(_says_something, _properties(tool).values()))
+    ):
         return False
-    if not (properties := _properties(tool)):
-        return names[0] not in READING
-    return not any(map(_says_something, properties.values()))
+    return bool(_properties(tool)) or (len(words) <= _FEW and names[0] not in READING)
 
 
 def _properties(tool: Tool) -> dict[str, Any]:
