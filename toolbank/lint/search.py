@@ -154,7 +154,8 @@ def find_unreachable(catalogue: CheckedTools) -> Iterator[LintFinding]:
     """Find tools that their own first sentence does not rank among the top 5.
 
     It is an error if neither their title, nor their description, nor another sentence does. Tools
-    with the same description do not hide each other, and those that others replace may be hidden.
+    with the same description or own name do not hide each other, and those that others replace may
+    be hidden.
     With BM25, only other tools count whose name and first sentence have all of its words but verbs
     of reading: long texts of others have them by chance.
     """
@@ -177,6 +178,7 @@ def find_unreachable(catalogue: CheckedTools) -> Iterator[LintFinding]:
         above = _rank_above(score, same, [*texts], [one[0] for one in texts.values()])
         for place, first in zip(texts, above, strict=True):
             tool, (gist, *sentences) = tools[place], texts[place]
+            first = [n for n in first if _name_key(tools[n]) != _name_key(tool)]
             if label == _LEXICAL:
                 words = content_words(gist) - READING
                 first = [n for n in first if words <= short_words(n)]
