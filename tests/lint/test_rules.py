@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolbank.bank.records import McpCall, Tool
+from toolbank.bank.records import HttpCall, McpCall, Tool
 from toolbank.lint import RULES, CheckedTools
 from toolbank.lint.orders import find_hidden, find_orders
 
@@ -24,6 +24,12 @@ def served(server, name, text="Do it.", **properties):
     call = McpCall(source=server, tool=name)
     one = tool(f"{server}/{name}", text, **properties)
     return one.model_copy(update={"call": call})
+
+
+def posted(path, text):
+    call = HttpCall(method="POST", path=f"/{path}")
+    name = f"post_{path.replace('/', '_')}"
+    return tool(name, text, "operation").model_copy(update={"call": call})
 
 
 def found(*tools, encoder=None):
@@ -210,6 +216,11 @@ KEYS = [
             [tool("\u0430dmin", "Fetch a letter."), SUN],
             [("refused-name", "\u0430dmin")],
         ),
+        # Names that toolbank makes of long paths have one cause.
+        (
+            [posted(f"{'long/' * 15}{n}", f"Send {n} away.") for n in "bc"],
+            [("refused-name", f"post_{'long_' * 15}b", f"post_{'long_' * 15}c")],
+        ),
         # mcp__SERVER__TOOL in Claude Code.
         ([served("s" * 10, "t" * 47, "Fetch a letter.")], []),
         (
@@ -247,7 +258,7 @@ def test_a_rule_finds_its_faults_and_no_others(tools, expected):
             "differ",
         ),
         (
-            [served("s", f"{n}? {'n' * 64}", f"Do {n}.") for n in "ab"],
+            [served("s", f"{n}? {'n' * 8}", f"Do {n}.") for n in "ab"],
             "error",
             "spaces and `?`",
         ),

@@ -147,4 +147,4 @@ def name_some(names: Sequence[str], most: int = 3) -> str:
 def and_others(tools: Sequence[Tool]) -> str:
     """List the tools after the first, which have the same fault, or return ""."""
     others = [tool.name for tool in tools[1:]]
-    return f"; so it is with {name_some(others)}" if others else ""
+    return f"; likewise {name_some(others)}" if others else ""

@@ -15,10 +15,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from toolbank.bank.records import McpCall, Tool
+from toolbank.bank.records import HttpCall, McpCall, Tool
 from toolbank.lint.rule import (
     READING,
     CheckedTools,
@@ -75,14 +76,15 @@ def find_undescribed(catalogue: CheckedTools) -> Iterator[LintFinding]:
 
 def _says_the_name(tool: Tool) -> bool:
     words = content_words(f"{tool.full_description} {tool.notes}")
-    names = stems(own_name(tool))
-    if (
-        not words
-        or not words <= {*names}
-        or any(map(_says_something, _properties(tool).values()))
-    ):
+    names, properties = {*stems(own_name(tool))}, _properties(tool)
+    if not words or not words <= names:
         return False
-    return bool(_properties(tool)) or (len(words) <= _FEW and names[0] not in READING)
+    is_told = len(words) > _FEW or bool(READING & names)
+    return (
+        not any(map(_says_something, properties.values()))
+        if properties
+        else not is_told
+    )
 
 
 def _properties(tool: Tool) -> dict[str, Any]:
@@ -148,64 +150,66 @@ def find_refused_names(catalogue: CheckedTools) -> Iterator[LintFinding]:
     they are. Names that only a prefix makes too long are one finding for each source, and so are
     those of a server with the same other characters.
     """
-    for tools in group_by(catalogue.tools, _cause):
-        reasons, severity = _explain(tools[0])
+    faults = {tool.name: _find_fault(tool) for tool in catalogue.tools}
+    for group in group_by(catalogue.tools, lambda tool: faults[tool.name].cause):
+        fault = faults[group[0].name]
         yield LintFinding(
-            tools[0],
-            severity,
-            f"the name `{tools[0].name}` has {' and '.join(reasons)}{and_others(tools)}",
+            group[0],
+            fault.severity,
+            f"the name `{group[0].name}` has {' and '.join(fault.reasons)}{and_others(group)}",
             f"Name it with at most {_LONGEST} letters, digits, _ and -, its prefix included",
-            others=tuple(tool.name for tool in tools[1:]),
+            others=tuple(tool.name for tool in group[1:]),
         )
 
 
-def _cause(tool: Tool) -> tuple[str, ...] | None:
-    """The same for names with the same fault: the server, and the characters or the length."""
-    if characters := _list_characters(_called_name(tool)):
-        return scope(tool), characters
-    if len(_called_name(tool)) > _LONGEST:
-        return (tool.name,)
-    return (scope(tool),) if len(_whole_name(tool)) > _LONGEST else None
+@dataclass(frozen=True)
+class _NameFault:
+    """Why clients refuse a name; names with the same cause are one finding."""
+
+    cause: tuple[str, ...] | None
+    reasons: Sequence[str] = ()
+    severity: Severity = "error"
 
 
-def _explain(tool: Tool) -> tuple[list[str], Severity]:
-    name, whole = _called_name(tool), _whole_name(tool)
-    reasons = []
-    if characters := _list_characters(name):
-        reasons.append(f"{characters} (OpenAI, Anthropic and Windsurf refuse them)")
+def _find_fault(tool: Tool) -> _NameFault:
+    name = whole = tool.name
+    if isinstance(tool.call, McpCall):
+        name, whole = tool.call.tool, f"mcp__{tool.call.source}__{tool.call.tool}"
+    elif tool.kind != "function" or not tool.source.startswith("functions:"):
+        name = own_name(tool).replace(".", "_")
+    characters = " and ".join(map(_describe, sorted({*_REFUSED.findall(name)})))
+    reasons = [f"{characters} (OpenAI, Anthropic and Windsurf refuse them)"]
+    reasons = reasons if characters else []
     if len(name) > _LONGEST:
-        bare = " without its prefix" if prefix(tool) else ""
-        reasons.append(f"{len(name)} characters{bare}; clients take {_LONGEST}")
-    elif len(whole) > _LONGEST and isinstance(tool.call, McpCall):
-        reasons.append(f"{len(whole)} as `{whole}`; Claude Code takes {_LONGEST}")
-    elif len(whole) > _LONGEST:
-        reasons.append(
-            f"{len(whole)} characters with its prefix; clients take {_LONGEST}, and refuse dots"
-        )
-    if characters or len(name) > _LONGEST:
-        return reasons, "error"
-    return reasons, "warning" if isinstance(tool.call, McpCall) else "note"
-
-
-def _called_name(tool: Tool) -> str:
-    """The name that the source itself gives to the tool."""
-    if isinstance(tool.call, McpCall):
-        return tool.call.tool
-    if tool.kind == "function" and tool.source.startswith("functions:"):
-        return tool.name
-    return own_name(tool).replace(".", "_")
-
-
-def _whole_name(tool: Tool) -> str:
-    if isinstance(tool.call, McpCall):
-        return f"mcp__{tool.call.source}__{tool.call.tool}"
-    return tool.name
-
-
-def _list_characters(name: str) -> str:
-    """What a name has that clients refuse, or ""."""
-    return " and ".join(
-        {" ": "spaces"}.get(character)
-        or (f"`{character}`" if "!" <= character <= "~" else f"U+{ord(character):04X}")
-        for character in sorted({*_REFUSED.findall(name)})
+        how = " without its prefix" if prefix(tool) else ""
+        how = " as its method and path" if _is_path(tool) else how
+        reasons.append(f"{len(name)} characters{how}; clients take {_LONGEST}")
+        cause = scope(tool), characters, "" if _is_path(tool) else name
+        return _NameFault(cause, reasons)
+    if len(whole) <= _LONGEST:
+        return _NameFault((scope(tool), characters) if characters else None, reasons)
+    is_served = isinstance(tool.call, McpCall)
+    how = "with its prefix; clients take 64, and refuse dots"
+    how = f"as `{whole}`; Claude Code takes {_LONGEST}" if is_served else how
+    reasons.append(f"{len(whole)} characters {how}")
+    severity: Severity = "warning" if is_served else "note"
+    return _NameFault(
+        (scope(tool), characters, "prefix"),
+        reasons,
+        "error" if characters else severity,
     )
+
+
+def _is_path(tool: Tool) -> bool:
+    """Whether the name of an operation consists of its method and path."""
+    if not isinstance(tool.call, HttpCall):
+        return False
+    texts = (f"{tool.call.method}{tool.call.path}", tool.name)
+    path, name = (re.sub(r"[\W_]", "", text).lower() for text in texts)
+    return path == name
+
+
+def _describe(character: str) -> str:
+    if character == " ":
+        return "spaces"
+    return f"`{character}`" if "!" <= character <= "~" else f"U+{ord(character):04X}"
