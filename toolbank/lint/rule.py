@@ -67,6 +67,8 @@ def own_name(tool: Tool) -> str:
 
 def scope(tool: Tool) -> str:
     """Return the server or the top package of a tool, or "" for operations and bare names."""
+    if isinstance(tool.call, McpCall):
+        return tool.call.source
     return re.split(r"[./]", prefix(tool))[0]
 
 
