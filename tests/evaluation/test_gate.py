@@ -115,6 +115,15 @@ def test_a_clear_loss_fails_and_a_tolerated_one_does_not():
     assert compare(before, few)[0][0].passed
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [([2] * N, [3] * N), ([0, *[None] * 39], [None] * N), ([0] * 10, [None] * 10)],
+)
+def test_an_equal_loss_and_finding_nothing_fail(before, after):
+    checks = compare(measured(before), measured(after), tolerance=0.005)[0]
+    assert [check.passed for check in checks] == [False, False]
+
+
 def test_only_requests_with_the_same_text_and_tools_are_compared():
     before = measured([0] * N)
     queries = [*requests(30), *requests(32, lambda _: "a")[30:], *requests(45)[40:]]

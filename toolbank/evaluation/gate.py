@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from toolbank.evaluation import EvaluateConfig
 from toolbank.evaluation.evaluate import Found, Measured, score_hits, search_depth
-from toolbank.evaluation.figures import FEWEST, Figure, difference_intervals
+from toolbank.evaluation.figures import FEWEST, Figure, bootstrap_means
 from toolbank.system.errors import InputError
 from toolbank.system.numbers import count
 
@@ -102,7 +102,7 @@ class AgainstCheck:
     """Whether a figure is not below that of an earlier evaluation of the same queries.
 
     `before` and `after` are means over the `n` queries that both evaluations have; `low` and `high`
-    are the ends of the paired 95 % interval of their difference (`difference_intervals`).
+    are the ends of the paired 95 % interval of their difference (percentile bootstrap).
     """
 
     kind: ClassVar[Literal["min", "against"]] = "against"
@@ -118,7 +118,12 @@ class AgainstCheck:
 
     @property
     def passed(self) -> bool:
-        """Whether the interval includes a difference of no more than the tolerated loss."""
+        """Whether the interval includes a difference of no more than the tolerated loss.
+
+        A figure that has become 0 fails even if the loss was small, since nothing is found.
+        """
+        if self.after == 0 and self.before > self.tolerance:
+            return False
         return self.high >= -self.tolerance
 
     @property
@@ -274,7 +279,8 @@ def check_against(
     after, rows = pairing.after, pairing.rows
     columns = [after.metrics(config).index(metric) for metric in metrics]
     old, new = (of.values[rows][:, columns] for of in (pairing.before, after))
-    intervals = difference_intervals(new - old, config.resamples, seed)
+    # Without a width where all differences are the same: then the loss is that of every request.
+    lows, highs = bootstrap_means(new - old, config.resamples, seed)
     by_metric = {
         (one.metric, one.k): one
         for one in figures
@@ -286,15 +292,12 @@ def check_against(
             against,
             before=float(old[:, column].mean()),
             after=float(new[:, column].mean()),
-            low=low,
-            high=high,
+            low=float(lows[column]),
+            high=float(highs[column]),
             n=len(rows),
             tolerance=tolerance,
         )
-        for column, (metric, (low, high)) in enumerate(
-            zip(metrics, intervals, strict=True)
-        )
-        if low is not None and high is not None
+        for column, metric in enumerate(metrics)
     ]
 
 
