@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -302,14 +302,21 @@ def check_against(
 
 
 @dataclass(frozen=True)
+class RankChange:
+    """The ranks of a needed tool in both evaluations, None if it was not found."""
+
+    tool: str
+    before: int | None
+    after: int | None
+
+
+@dataclass(frozen=True)
 class ChangedQuery:
-    """A query whose recall has changed: the ranks of its needed tools, None if not found."""
+    """A query whose recall has changed, and the ranks of its needed tools."""
 
     id: str
     query: str
-    tools: tuple[str, ...]
-    before: tuple[int | None, ...]
-    after: tuple[int | None, ...]
+    tools: tuple[RankChange, ...]
 
 
 @dataclass(frozen=True)
@@ -334,25 +341,25 @@ def find_changes(pairing: Pairing, k: int, config: EvaluateConfig) -> GateChange
     column = after.metrics(config).index(("recall", k))
     differences = after.values[:, column] - before.values[:, column]
 
-    def describe(rows: NDArray[np.int64]) -> tuple[ChangedQuery, ...]:
-        return tuple(
-            ChangedQuery(
-                after.evaluated.ids[row],
-                after.evaluated.queries[row],
-                after.evaluated.labels[row],
-                _rank_tools(before, row),
-                _rank_tools(after, row),
-            )
-            for row in rows.tolist()
-        )
+    def describe(row: int) -> ChangedQuery:
+        evaluated = after.evaluated
+        ranks = (_rank_tools(one, row) for one in (before, after))
+        tools = tuple(map(RankChange, evaluated.labels[row], *ranks))
+        return ChangedQuery(evaluated.ids[row], evaluated.queries[row], tools)
 
     rows = pairing.rows
-    lost, won = rows[differences[rows] < 0], rows[differences[rows] > 0]
-    counts = len(rows), pairing.only_new, pairing.only_old
-    return GateChanges(pairing.name, k, *counts, describe(lost), describe(won))
+    return GateChanges(
+        pairing.name,
+        k,
+        len(rows),
+        pairing.only_new,
+        pairing.only_old,
+        lost=tuple(describe(row) for row in rows.tolist() if differences[row] < 0),
+        won=tuple(describe(row) for row in rows.tolist() if differences[row] > 0),
+    )
 
 
-def _rank_tools(measured: Measured, row: int) -> tuple[int | None, ...]:
+def _rank_tools(measured: Measured, row: int) -> Iterator[int | None]:
     evaluated = measured.evaluated
     ranked = {tool: rank for rank, tool in enumerate(measured.hits[row].tolist(), 1)}
-    return tuple(ranked.get(evaluated.index[name]) for name in evaluated.labels[row])
+    return (ranked.get(evaluated.index[name]) for name in evaluated.labels[row])
