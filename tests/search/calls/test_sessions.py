@@ -120,6 +120,15 @@ def test_a_refusal_keeps_the_session_and_secrets_are_hidden(monkeypatch):
     run(agent)
 
 
+def test_a_server_that_floods_between_calls_is_ended():
+    async def agent(sessions):
+        result = await sessions.call("babble", {}, STARTED)
+        await wait_until_gone(result.content[0].text)
+        assert (await note(sessions, STARTED))[0] == 1
+
+    run(agent)
+
+
 def test_each_of_many_calls_at_once_may_have_a_large_answer():
     async def agent(sessions):
         calls = [sessions.call("describe", {}, STARTED) for _ in range(16)]

@@ -8,6 +8,7 @@ import os
 import socket
 import sys
 from contextlib import suppress
+from threading import Timer
 
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
@@ -88,6 +89,18 @@ async def describe() -> str:
     """Describe the weather at length."""
     await asyncio.sleep(0.3)
     return "x" * 900_000
+
+
+@server.tool()
+async def babble() -> str:
+    """Answer, and go on for ever."""
+
+    def go_on():
+        while True:
+            print("x" * 100_000, file=sys.stderr)
+
+    Timer(0.2, go_on).start()
+    return str(os.getpid())
 
 
 def run_http():
