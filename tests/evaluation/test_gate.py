@@ -103,7 +103,8 @@ def test_lost_and_won_are_all_that_changes_the_recall(ranks, data):
     for one in changes.lost:
         row = int(one.id)
         told = [None if r[row] is None else r[row] + 1 for r in (before, ranks)]
-        assert [*one.before, *one.after] == told
+        [tool] = one.tools
+        assert [tool.before, tool.after] == told
         assert told[0] <= 3 and (told[1] or 9) > 3
 
 
@@ -113,6 +114,15 @@ def test_a_clear_loss_fails_and_a_tolerated_one_does_not():
     assert all(check.passed for check in compare(before, after, tolerance=0.3)[0])
     few = measured([0] * 38 + [5] * 2)
     assert compare(before, few)[0][0].passed
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [([2] * N, [3] * N), ([0, *[None] * 39], [None] * N), ([0] * 10, [None] * 10)],
+)
+def test_an_equal_loss_and_finding_nothing_fail(before, after):
+    checks = compare(measured(before), measured(after), tolerance=0.005)[0]
+    assert [check.passed for check in checks] == [False, False]
 
 
 def test_only_requests_with_the_same_text_and_tools_are_compared():
@@ -139,7 +149,7 @@ def test_a_tool_that_is_gone_loses_its_requests_and_an_alias_does_not():
     nothing = np.full((N, 6), -1), np.zeros((N, 6), np.float32)
     _, changes, _ = compare(before, score_hits("words", lacking, CONFIG, nothing))
     assert changes.n == len(changes.lost) == N
-    assert {one.tools for one in changes.lost} == {(tool,) for tool in TOOLS}
+    assert {one.tools[0].tool for one in changes.lost} == {*TOOLS}
     renamed = tuple(
         tool.model_copy(update={"name": "z", "aliases": ("a",)})
         if tool.name == "a"
@@ -235,7 +245,7 @@ def test_the_terminal_has_the_first_lost_requests_and_json_all():
     assert record["passed"] is False
     [changes] = record["changes"]
     assert [row["id"] for row in changes["lost"]] == [str(i) for i in range(20, 40)]
-    assert changes["lost"][0]["tools"] == [{"tool": "c", "before": 1, "after": 6}]
+    assert [*changes["lost"][0]["tools"]] == [{"tool": "c", "before": 1, "after": 6}]
     assert [check["passed"] for check in record["checks"]] == [
         True,
         False,

@@ -41,7 +41,7 @@ def findings(folder, *arguments):
     ("options", "code"),
     [
         ([], 1),
-        (["--rule", "shadowed"], 0),
+        (["--rule", "unreachable"], 0),
         (["--ignore", "no-description"], 1),
         (["--ignore", "no-description:wa*", "--ignore", "refused-name:send.mail"], 0),
         (["--fail-on", "never"], 0),
@@ -70,9 +70,9 @@ def test_the_exit_code_depends_on_the_severity(tmp_path):
 
 def test_people_see_place_reason_and_remedy_by_rule(functions):
     lines = toolbank("lint", "tools.json", cwd=functions).stdout.splitlines()
-    assert "no-description: tools without a description (1 error)" in lines
-    assert "  tools.json:4: error: `wait` has no description." in lines
-    assert any(line.startswith("  To do: ") for line in lines)
+    assert "no-description: tools that nothing describes (1 error)" in lines
+    [line] = [line for line in lines if "`wait`" in line]
+    assert line.startswith("  tools.json:4: error: `wait` has no description. Say what")
     assert lines[-1] == "3 tools: 2 errors."
 
 
@@ -108,10 +108,10 @@ def test_places_are_files_with_the_lines_of_tools(tmp_path, functions):
     source.mkdir(parents=True)
     (source / "__init__.py").write_text('"""Birds."""\n')
     (source / "a.py").write_text(
-        '"""First."""\n\n\ndef call(y):\n    """Whistle loudly."""\n'
+        '"""First."""\n\n\ndef call(x, y):\n    """Whistle loudly."""\n'
     )
     (source / "b.py").write_text(
-        '"""Other."""\n\n\n\ndef call(z):\n    """Call a bird."""\n'
+        '"""Other."""\n\n\n\ndef call(x, z):\n    """Call a bird."""\n'
     )
     lines = {
         one["tool"]: (one["file"], one["line"]) for one in findings(tmp_path, "src")

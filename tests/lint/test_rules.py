@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolbank.bank.records import McpCall, Tool
+from toolbank.bank.records import HttpCall, McpCall, Tool
 from toolbank.lint import RULES, CheckedTools
-from toolbank.lint.orders import find_hidden_characters, find_orders
+from toolbank.lint.orders import find_hidden, find_orders
 
 ORDERS = Path(__file__).parents[1] / "corpus" / "lint"
 
@@ -20,9 +20,16 @@ def tool(name, text="", kind="function", source="functions:a.json", **properties
     return Tool(name=name, summary=text, kind=kind, source=source, parameters=schema)
 
 
-def served(server, name, text="Do it."):
+def served(server, name, text="Do it.", **properties):
     call = McpCall(source=server, tool=name)
-    return tool(f"{server}/{name}", text).model_copy(update={"call": call})
+    one = tool(f"{server}/{name}", text, **properties)
+    return one.model_copy(update={"call": call})
+
+
+def posted(path, text):
+    call = HttpCall(method="POST", path=f"/{path}")
+    name = f"post_{path.replace('/', '_')}"
+    return tool(name, text, "operation").model_copy(update={"call": call})
 
 
 def found(*tools, encoder=None):
@@ -38,16 +45,23 @@ def found(*tools, encoder=None):
 SUN = tool("sun", "Tell when the sun rises at a place.")
 
 
+USER = "Delete a user."
+NAMES = [f"delete_user_{part}" for part in ("key", "mail", "name", "photo", "role")]
+KEYS = [
+    tool(name, f"Delete the {name[7:]} of somebody: delete user.") for name in NAMES
+]
+
+
 @pytest.mark.parametrize(
     ("tools", "expected"),
     [
         # The same name and text on two servers, in other words of the same sense.
         (
             [
-                served("a", "list_rows", "Lists all rows in the open table."),
-                served("b", "listRows", "List all the rows in an open table"),
+                served("a-x", "list_rows", "Lists all rows in the open table."),
+                served("a-y", "listRows", "List all the rows in an open table"),
             ],
-            [("indistinguishable", "a/list_rows", "b/listRows")],
+            [("same-description", "a-x/list_rows", "a-y/listRows")],
         ),
         # One word decides.
         (
@@ -63,36 +77,87 @@ SUN = tool("sun", "Tell when the sun rises at a place.")
         ),
         (
             [tool("start", "Handle the engine."), tool("halt", "Handle the  engine")],
-            [("copied-description", "start", "halt")],
+            [("same-description", "start", "halt")],
         ),
-        # A bare verb is no name of its own.
+        # Parameters of other names, and servers of other names, tell tools apart.
         (
             [
-                tool("a.errors.get", "Read all of it.", source="python:a"),
-                tool("a.rates.get", "Read all of it.", source="python:a"),
+                served("a", "fork", "Copy it all.", x={}),
+                served("b", "fork", "Copy it all.", y={}),
             ],
-            [("copied-description", "a.errors.get", "a.rates.get")],
+            [],
+        ),
+        (
+            [
+                served("a", "fork", "Copy it all.", x={"description": "what"}),
+                served("a-b", "fork", "Copy it all.", y={"description": "what"}),
+            ],
+            [("same-description", "a/fork", "a-b/fork")],
+        ),
+        (
+            [
+                served("a", "add", "Comment on it."),
+                served("b", "say", "Comment on it."),
+            ],
+            [],
+        ),
+        (
+            [
+                tool("a.org", "Drop it all.", source="python:a", org={}),
+                tool("a.user", "Drop it all.", source="python:a", user={}),
+            ],
+            [],
+        ),
+        # The description of one verb is that of another.
+        (
+            [tool("create", "List users.", mail={}), tool("list", "List users.", n={})],
+            [("same-description", "create", "list")],
+        ),
+        # One cause is one finding.
+        (
+            [
+                served(server, name, f"Show the {name} of a commit.")
+                for server in ("git", "git-2")
+                for name in ("log", "diff")
+            ],
+            [("same-description", "git/log", "git-2/log", "git/diff", "git-2/diff")],
+        ),
+        (
+            [
+                tool(f"{part}_{name}", f"Read the {name} of a project.")
+                for part in ("actions", "agents")
+                for name in ("secrets", "variables")
+            ],
+            [
+                (
+                    "same-description",
+                    "actions_secrets",
+                    "agents_secrets",
+                    "actions_variables",
+                    "agents_variables",
+                )
+            ],
         ),
         # Symbols count.
         ([tool("less", "Return x < y."), tool("more", "Return x > y.")], []),
+        # The other of a search are special cases; one alone, or a deprecated tool, is no fault.
+        ([tool("remove", USER), *KEYS], [("unreachable", "remove", *NAMES)]),
+        ([tool("remove", USER), *KEYS[1:]], []),
         (
             [
-                tool("user_remove", "Delete a user with everything."),
                 tool(
-                    "delete_user_key", "Delete a user key with everything: delete user."
+                    "remove",
+                    f"{USER} Deprecated.",
                 ),
-                SUN,
+                *KEYS,
             ],
-            [("shadowed", "user_remove", "delete_user_key")],
+            [],
         ),
-        # The words are only somewhere in a long text.
+        # The words are only somewhere in long texts.
         (
             [
-                tool("user_remove", "Delete a user with everything."),
-                tool(
-                    "key", "Make a key. Delete a user with everything. Delete a user."
-                ),
-                SUN,
+                tool("remove", USER),
+                *(tool(n, f"Make {n}. {USER} Delete user.") for n in "bcdefg"),
             ],
             [],
         ),
@@ -117,7 +182,13 @@ SUN = tool("sun", "Tell when the sun rises at a place.")
         ([tool("a1", "No description provided."), SUN], [("no-description", "a1")]),
         (
             [tool("deleteUserKeys", "Deletes the specified keys of a user."), SUN],
-            [("name-as-description", "deleteUserKeys")],
+            [("no-description", "deleteUserKeys")],
+        ),
+        ([tool("list_user_keys", "List user keys."), SUN], []),
+        ([tool("drop_key", "Drop a key.", id={"description": "its ID"}), SUN], []),
+        (
+            [served("a", "make", "Make."), served("a", "drop", "Drop.")],
+            [("no-description", "a/make", "a/drop")],
         ),
         ([tool("delete_user", "Delete a user and all keys."), SUN], []),
         (
@@ -125,9 +196,11 @@ SUN = tool("sun", "Tell when the sun rises at a place.")
             [("vague-parameter", "post", "data")],
         ),
         ([tool("root", "The root of x.", x={}), SUN], []),
+        # What the only parameter means is plain, but not what an object contains.
+        ([tool("post", "Send a letter.", x={}), SUN], []),
         (
-            [tool("post", "Send a letter.", a={}), SUN],
-            [("vague-parameter", "post", "a")],
+            [tool("dot", "Multiply a matrix.", a={}, b={}), SUN],
+            [("vague-parameter", "dot", "a")],
         ),
         ([tool("post", "Send a letter.", data={"enum": ["b"]}), SUN], []),
         ([tool("post", "Send a letter.", data={"description": "its text"}), SUN], []),
@@ -143,6 +216,11 @@ SUN = tool("sun", "Tell when the sun rises at a place.")
             [tool("\u0430dmin", "Fetch a letter."), SUN],
             [("refused-name", "\u0430dmin")],
         ),
+        # Names that toolbank makes of long paths have one cause.
+        (
+            [posted(f"{'long/' * 15}{n}", f"Send {n} away.") for n in "bc"],
+            [("refused-name", f"post_{'long_' * 15}b", f"post_{'long_' * 15}c")],
+        ),
         # mcp__SERVER__TOOL in Claude Code.
         ([served("s" * 10, "t" * 47, "Fetch a letter.")], []),
         (
@@ -155,14 +233,46 @@ def test_a_rule_finds_its_faults_and_no_others(tools, expected):
     assert found(*tools) == expected
 
 
-def test_methods_of_several_classes_are_only_noted():
-    catalogue = CheckedTools([tool(f"{c}.copy", "Copy it.", "method") for c in "AB"])
-    assert [one.severity for one in RULES[0].check(catalogue)] == ["note"]
-
-
-def test_many_names_with_the_same_other_characters_are_one_finding():
-    tools = [tool(f"do/{n}", f"Do step {n} of the plan.") for n in range(12)]
-    assert [one[:2] for one in found(*tools)] == [("refused-name", "do/0")]
+@pytest.mark.parametrize(
+    ("tools", "severity", "facts"),
+    [
+        (
+            [tool(f"{c}.copy", "Make one of it.", "method") for c in "AB"],
+            "note",
+            "A.copy",
+        ),
+        (
+            [
+                tool("a.f", "Turn it.", source="python:a", x={"type": "null"}),
+                tool("a.b.f", "Turn it.", source="python:a", x={}),
+            ],
+            "error",
+            "the same names",
+        ),
+        (
+            [
+                tool("a.f", "Turn it.", source="python:a", x={}),
+                tool("a.b.f", "Turn it.", source="python:a", z={}),
+            ],
+            "warning",
+            "differ",
+        ),
+        (
+            [served("s", f"{n}? {'n' * 8}", f"Do {n}.") for n in "ab"],
+            "error",
+            "spaces and `?`",
+        ),
+        (
+            [tool("a." + "n" * 63, "Do it.", "method", "python:a")],
+            "note",
+            "65 characters",
+        ),
+    ],
+)
+def test_findings_say_how_bad_they_are_and_why(tools, severity, facts):
+    [one] = [one for rule in RULES for one in rule.check(CheckedTools(tools))]
+    assert one.severity == severity
+    assert facts in one.reason
 
 
 @pytest.mark.parametrize("name", ["orders", "no_orders"])
@@ -181,8 +291,8 @@ def test_orders_to_a_model_are_found_in_texts_and_parameters(name):
 @pytest.mark.parametrize(
     ("text", "severity"),
     [
-        ("Read \U000e0049\U000e0067.", None),
-        ("\u202eRead.", None),
+        ("Read \U000e0049\U000e0067.", "error"),
+        ("\u202eRead.", "error"),
         ("Read\u200bme.", "note"),
         (
             "Flags: \U0001f3f4\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f",
@@ -195,7 +305,7 @@ def test_orders_to_a_model_are_found_in_texts_and_parameters(name):
     ],
 )
 def test_invisible_characters_are_found_where_they_hide_something(text, severity):
-    results = [*find_hidden_characters(CheckedTools([tool("t", text)]))]
+    results = [*find_hidden(CheckedTools([tool("t", text)]))]
     assert [one.severity for one in results] == ([] if severity == "" else [severity])
     assert ("Ig" in results[0].reason) == ("\U000e0049" in text) if results else True
 
@@ -217,11 +327,13 @@ class Encoder:
 
 def test_an_encoder_finds_what_words_do_not():
     tools = [
-        tool("sun", "Tell when the day breaks."),
+        *(tool(f"sun_{n}", f"Tell {n} when the day breaks.") for n in "bcdef"),
         tool("moon", "Tell the time of dawn."),
     ]
     assert found(*tools) == []
-    assert ("shadowed", "moon", "sun") in found(*tools, encoder=Encoder())
+    assert ("unreachable", "moon") in [
+        one[:2] for one in found(*tools, encoder=Encoder())
+    ]
 
 
 @given(st.lists(st.tuples(st.text(min_size=1), st.text()), unique_by=lambda x: x[0]))

@@ -10,10 +10,9 @@ from random import Random
 import pytest
 
 from tests.corpus_files import CORPUS
-from tests.search.calls.apis import running
+from tests.search.calls.apis import call_server, running
 from toolbank.search.calls import CallError, Target
 from toolbank.search.calls.http import HttpRequest, send
-from toolbank.search.calls.mcp import send_to_mcp
 from toolbank.sources import SOURCES
 from toolbank.sources.documents import Documents
 from toolbank.sources.mcp.settings import McpSource
@@ -113,7 +112,7 @@ def call_http(url, _):
 
 
 def call_mcp(url, _):
-    asyncio.run(send_to_mcp("any", {}, Target(mcp=url)))
+    call_server("any", {}, Target(mcp=url))
 
 
 CLIENTS = {

@@ -122,24 +122,21 @@ def evaluate_run(
         measured, refusals = measure_sets(recipe, folder, sets)
         figures, differences = compute_figures(measured, recipe)
         result = opened.check(measured, figures) if opened else None
-    if out is not None:
-        text = json_text(
-            [asdict(figure) for figure in (*figures, *list_figures(refusals))]
-        )
-        write_output(out, text, inputs, overwrite=overwrite)
+    every = (*figures, *list_figures(refusals))
+    texts = {out: json_text([asdict(figure) for figure in every])}
     if gate and result:
-        if gate.json:
-            text = json_text(gate_record(result))
-            write_output(gate.json, text, inputs, overwrite=overwrite)
-        if gate.junit:
-            write_output(gate.junit, format_junit(result), inputs, overwrite=overwrite)
+        texts[gate.json] = json_text(gate_record(result))
+        texts[gate.junit] = format_junit(result)
+    for file_path, text in texts.items():
+        if file_path is not None:
+            write_output(file_path, text, inputs, overwrite=overwrite)
     blocks = (
         format_table(figures),
         format_refusals(refusals),
         format_notes([describe_labels(evaluated) for evaluated in sets]),
         "\n".join(f"{path}: not there, and so not evaluated on" for path in gone),
         format_details(figures, differences) if everything else "",
-        f"Wrote {count(len(figures), 'record')} to {out}" if out else "",
+        f"Wrote {count(len(every), 'record')} to {out}" if out else "",
         format_gate(result) if result else "",
     )
     return RunEvaluation("\n\n".join(filter(None, blocks)), result)
@@ -249,11 +246,9 @@ def _read_earlier(
     if is_run_folder(path):
         hits = RunFolder(path).hits
         if not (hits / f"{label}.jsonl").is_file():
-            names = (
-                ", ".join(sorted(one.stem for one in hits.glob("*.jsonl"))) or "none"
-            )
+            names = ", ".join(sorted(one.stem for one in hits.glob("*.jsonl")))
             raise InputError(
-                f"--against: {path} has no hits of {label!r}; there are: {names}. To compare with "
+                f"--against: {path} has no hits of {label!r}; there are: {names or 'none'}. To compare with "
                 f"another retriever, give its file, such as {hits}/NAME.jsonl."
             )
         path = hits / f"{label}.jsonl"

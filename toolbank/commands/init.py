@@ -145,7 +145,7 @@ generate:
   queries: 1000
   # The shares of requests that need one tool, two tools and so on.
   tools_per_query: {{{shares}}}
-  # Sample so that hardly two requests need the same tools.
+  # Offer tools so that almost every request needs a different set of them.
   distinct_sets: true
 {hints}
 # Requests for each tool by itself, by the same engine: one call a tool.

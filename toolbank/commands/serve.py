@@ -66,9 +66,21 @@ def serve_stdio(shelf: Shelf, searches: Searches, caller: ToolCaller | None) -> 
     calls = CallQueue(caller, searches.log_call) if caller is not None else None
     server = create_mcp(searches, name, calls)
 
+    async def stop() -> None:
+        # Called servers are in process groups of their own, and would go on.
+        if caller is not None:
+            await caller.close()
+        # The thread that reads stdin can't be stopped.
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.raise_signal(signal.SIGTERM)
+
     async def speak() -> None:
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGHUP, shelf.look_now)
+        stopping = set[asyncio.Task[None]]()
+        loop.add_signal_handler(
+            signal.SIGTERM, lambda: stopping.add(asyncio.create_task(stop()))
+        )
         watching = asyncio.create_task(shelf.watch())
         try:
             await server.run_stdio_async()

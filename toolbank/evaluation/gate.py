@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from toolbank.evaluation import EvaluateConfig
 from toolbank.evaluation.evaluate import Found, Measured, score_hits, search_depth
-from toolbank.evaluation.figures import FEWEST, Figure, difference_intervals
+from toolbank.evaluation.figures import FEWEST, Figure, bootstrap_means
 from toolbank.system.errors import InputError
 from toolbank.system.numbers import count
 
@@ -102,7 +102,7 @@ class AgainstCheck:
     """Whether a figure is not below that of an earlier evaluation of the same queries.
 
     `before` and `after` are means over the `n` queries that both evaluations have; `low` and `high`
-    are the ends of the paired 95 % interval of their difference (`difference_intervals`).
+    are the ends of the paired 95 % interval of their difference (percentile bootstrap).
     """
 
     kind: ClassVar[Literal["min", "against"]] = "against"
@@ -118,7 +118,12 @@ class AgainstCheck:
 
     @property
     def passed(self) -> bool:
-        """Whether the interval includes a difference of no more than the tolerated loss."""
+        """Whether the interval includes a difference of no more than the tolerated loss.
+
+        A figure that has become 0 fails even if the loss was small, since nothing is found.
+        """
+        if self.after == 0 and self.before > self.tolerance:
+            return False
         return self.high >= -self.tolerance
 
     @property
@@ -274,7 +279,8 @@ def check_against(
     after, rows = pairing.after, pairing.rows
     columns = [after.metrics(config).index(metric) for metric in metrics]
     old, new = (of.values[rows][:, columns] for of in (pairing.before, after))
-    intervals = difference_intervals(new - old, config.resamples, seed)
+    # Without a width where all differences are the same: then the loss is that of every request.
+    lows, highs = bootstrap_means(new - old, config.resamples, seed)
     by_metric = {
         (one.metric, one.k): one
         for one in figures
@@ -286,27 +292,31 @@ def check_against(
             against,
             before=float(old[:, column].mean()),
             after=float(new[:, column].mean()),
-            low=low,
-            high=high,
+            low=float(lows[column]),
+            high=float(highs[column]),
             n=len(rows),
             tolerance=tolerance,
         )
-        for column, (metric, (low, high)) in enumerate(
-            zip(metrics, intervals, strict=True)
-        )
-        if low is not None and high is not None
+        for column, metric in enumerate(metrics)
     ]
 
 
 @dataclass(frozen=True)
+class RankChange:
+    """The ranks of a needed tool in both evaluations, None if it was not found."""
+
+    tool: str
+    before: int | None
+    after: int | None
+
+
+@dataclass(frozen=True)
 class ChangedQuery:
-    """A query whose recall has changed: the ranks of its needed tools, None if not found."""
+    """A query whose recall has changed, and the ranks of its needed tools."""
 
     id: str
     query: str
-    tools: tuple[str, ...]
-    before: tuple[int | None, ...]
-    after: tuple[int | None, ...]
+    tools: tuple[RankChange, ...]
 
 
 @dataclass(frozen=True)
@@ -331,25 +341,25 @@ def find_changes(pairing: Pairing, k: int, config: EvaluateConfig) -> GateChange
     column = after.metrics(config).index(("recall", k))
     differences = after.values[:, column] - before.values[:, column]
 
-    def describe(rows: NDArray[np.int64]) -> tuple[ChangedQuery, ...]:
-        return tuple(
-            ChangedQuery(
-                after.evaluated.ids[row],
-                after.evaluated.queries[row],
-                after.evaluated.labels[row],
-                _rank_tools(before, row),
-                _rank_tools(after, row),
-            )
-            for row in rows.tolist()
-        )
+    def describe(row: int) -> ChangedQuery:
+        evaluated = after.evaluated
+        ranks = (_rank_tools(one, row) for one in (before, after))
+        tools = tuple(map(RankChange, evaluated.labels[row], *ranks))
+        return ChangedQuery(evaluated.ids[row], evaluated.queries[row], tools)
 
     rows = pairing.rows
-    lost, won = rows[differences[rows] < 0], rows[differences[rows] > 0]
-    counts = len(rows), pairing.only_new, pairing.only_old
-    return GateChanges(pairing.name, k, *counts, describe(lost), describe(won))
+    return GateChanges(
+        pairing.name,
+        k,
+        len(rows),
+        pairing.only_new,
+        pairing.only_old,
+        lost=tuple(describe(row) for row in rows.tolist() if differences[row] < 0),
+        won=tuple(describe(row) for row in rows.tolist() if differences[row] > 0),
+    )
 
 
-def _rank_tools(measured: Measured, row: int) -> tuple[int | None, ...]:
+def _rank_tools(measured: Measured, row: int) -> Iterator[int | None]:
     evaluated = measured.evaluated
     ranked = {tool: rank for rank, tool in enumerate(measured.hits[row].tolist(), 1)}
-    return tuple(ranked.get(evaluated.index[name]) for name in evaluated.labels[row])
+    return (ranked.get(evaluated.index[name]) for name in evaluated.labels[row])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
@@ -48,9 +48,9 @@ def _format_changes(against: str, changes: GateChanges) -> Iterator[str]:
 
 def _describe(changed: ChangedQuery) -> Iterator[str]:
     yield f"lost: {one_line(changed.query, _LONGEST_QUERY)}"
-    for tool, *ranks in zip(changed.tools, changed.before, changed.after, strict=True):
-        before, after = ("not found" if rank is None else str(rank) for rank in ranks)
-        yield f"  {one_line(tool, _LONGEST_TOOL)}: rank {before}, now {after}"
+    for one in changed.tools:
+        before, after = (rank or "not found" for rank in (one.before, one.after))
+        yield f"  {one_line(one.tool, _LONGEST_TOOL)}: rank {before}, now {after}"
 
 
 def gate_record(result: GateResult) -> dict[str, Any]:
@@ -61,10 +61,7 @@ def gate_record(result: GateResult) -> dict[str, Any]:
         "retriever": result.retriever,
         "passed": not result.failed,
         "checks": [_check_record(check) for check in result.checks],
-        "changes": [
-            {**asdict(one), "lost": _rows(one.lost), "won": _rows(one.won)}
-            for one in result.changes
-        ],
+        "changes": [asdict(one) for one in result.changes],
     }
 
 
@@ -75,22 +72,6 @@ def _check_record(check: Check) -> dict[str, Any]:
     if isinstance(check, AgainstCheck):
         figure = {key: figure[key] for key in ("retriever", "set", "metric", "k")}
     return {**about, **figure, **numbers}
-
-
-def _rows(changed: Sequence[ChangedQuery]) -> list[Mapping[str, Any]]:
-    return [
-        {
-            "id": one.id,
-            "query": one.query,
-            "tools": [
-                {"tool": tool, "before": before, "after": after}
-                for tool, before, after in zip(
-                    one.tools, one.before, one.after, strict=True
-                )
-            ],
-        }
-        for one in changed
-    ]
 
 
 # What XML 1.0 has no place for, not even escaped (section 2.2).

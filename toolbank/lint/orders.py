@@ -7,6 +7,7 @@ The patterns follow published attacks: tool poisoning (Invariant Labs, 2025), MC
 from __future__ import annotations
 
 import re
+import tomllib
 import unicodedata
 from collections.abc import Iterator
 from functools import lru_cache
@@ -14,41 +15,32 @@ from pathlib import Path
 from typing import Any
 
 from toolbank.bank.records import Tool
-from toolbank.lint.rule import SEVERITIES, CheckedTools, LintFinding, Severity
+from toolbank.lint.rule import CheckedTools, LintFinding, Severity
 from toolbank.system.numbers import count
 from toolbank.system.terminal import one_line
 
-
-def _read_orders() -> Iterator[tuple[str, Severity, re.Pattern[str]]]:
-    """Read what texts do, with the severity and a pattern of each, from orders.txt."""
-    names: dict[str, str] = {}
-    what, severity = "", SEVERITIES[0]
-    for line in Path(__file__).with_name("orders.txt").read_text("utf-8").splitlines():
-        if line.startswith("  "):
-            pattern = re.sub(r"\{([A-Z]+)\}", lambda name: names[name[1]], line.strip())
-            yield what, severity, re.compile(pattern)
-        elif " = " in line:
-            name, _, names[name] = line.partition(" = ")
-        elif line and not line.startswith("#"):
-            kind, _, what = line.partition(": ")
-            severity = next(one for one in SEVERITIES if one == kind)
-
-
-_ORDERS = tuple(_read_orders())
+_ORDERS: list[tuple[str, Severity, re.Pattern[str]]] = [
+    (order["what"], order["severity"], re.compile(pattern))
+    for order in tomllib.loads(
+        Path(__file__).with_name("orders.toml").read_text("utf-8")
+    )["order"]
+    for pattern in order["patterns"]
+]
 _ROUND = 60
 
 
 def find_orders(catalogue: CheckedTools) -> Iterator[LintFinding]:
     """Find texts that tell a model to do more than call the tool."""
-    for tool in catalogue.tools:
-        for place, text in list_texts(tool):
-            for reason, severity in _search(text):
-                yield LintFinding(
-                    tool,
-                    f"{_name(tool, place)} {reason}",
-                    parameter=place,
-                    severity=severity,
-                )
+    for tool, place, text in _list_texts(catalogue):
+        for reason, severity in _search(text):
+            yield LintFinding(
+                tool,
+                severity,
+                f"{_name(tool, place)} {reason}",
+                "Do not use the tool until you know why the text is there. Describe what the tool "
+                "does, not what the model must do",
+                parameter=place,
+            )
 
 
 @lru_cache(maxsize=100_000)
@@ -72,34 +64,29 @@ _HARMLESS = re.compile("[\u00ad\u200b\u2060\ufeff]*")
 _TAGS = 0xE0000
 
 
-def find_hidden_characters(catalogue: CheckedTools) -> Iterator[LintFinding]:
+def find_hidden(catalogue: CheckedTools) -> Iterator[LintFinding]:
     """Find characters that people do not see and a model reads.
 
     Zero-width spaces, which editors leave in texts, are a note unless they are in a name.
     """
-    for tool in catalogue.tools:
-        for place, text in (("", tool.name), *list_texts(tool)):
-            hidden = (
-                "" if text.isascii() else "".join(_HIDDEN.findall(_FLAG.sub("", text)))
-            )
-            if not hidden:
-                continue
-            tags = [
-                chr(ord(character) - _TAGS)
-                for character in hidden
-                if ord(character) > _TAGS
-            ]
-            message = "".join(tags) if "".join(tags).isprintable() else ""
-            names = sorted({unicodedata.name(s, f"U+{ord(s):04X}") for s in hidden})
-            is_note = bool(_HARMLESS.fullmatch(hidden)) and text != tool.name
-            yield LintFinding(
-                tool,
-                f"{_name(tool, place)} has {count(len(hidden), 'invisible character')} "
-                f"({', '.join(names[:3]).lower()})"
-                + (f', which read "{one_line(message, _ROUND)}"' if message else ""),
-                parameter=place,
-                severity="note" if is_note else None,
-            )
+    for tool, place, text in _list_texts(catalogue):
+        if text.isascii():
+            continue
+        if not (hidden := "".join(_HIDDEN.findall(_FLAG.sub("", text)))):
+            continue
+        tags = "".join(chr(ord(one) - _TAGS) for one in hidden if ord(one) > _TAGS)
+        message = one_line(tags, _ROUND) if tags.isprintable() else ""
+        names = sorted({unicodedata.name(s, f"U+{ord(s):04X}") for s in hidden})
+        is_note = _HARMLESS.fullmatch(hidden) and text != tool.name
+        yield LintFinding(
+            tool,
+            "note" if is_note else "error",
+            f"{_name(tool, place)} has {count(len(hidden), 'invisible character')} "
+            f"({', '.join(names[:3]).lower()})"
+            + (f', which read "{message}"' if message else ""),
+            "Remove the characters. If you did not write them, do not use the tool",
+            parameter=place,
+        )
 
 
 def reveal(text: str) -> str:
@@ -110,28 +97,30 @@ def reveal(text: str) -> str:
     )
 
 
-def list_texts(tool: Tool) -> Iterator[tuple[str, str]]:
-    """Iterate over the texts that a model reads, with the parameter, or "" for the tool's own."""
-    yield "", "\n".join(filter(None, (tool.title, tool.full_description, tool.notes)))
-    yield from _schema_texts(tool.parameters.get("properties", {}), "")
-
-
-def _schema_texts(properties: Any, path: str) -> Iterator[tuple[str, str]]:
-    waiting: list[tuple[str, Any]] = [(path, properties)]
-    while waiting:
-        path, part = waiting.pop()
-        if isinstance(part, str):
-            yield path, part
-        elif isinstance(part, list):
-            waiting += [(path, one) for one in part]
-        elif isinstance(part, dict):
-            names = part.get("properties") if path else part
-            if isinstance(names, dict):
-                for name, one in names.items():
-                    inner = f"{path}.{name}" if path else name
-                    waiting += [(inner, name), (inner, one)]
-            if path:
-                waiting += [(path, v) for k, v in part.items() if k != "properties"]
+@lru_cache(maxsize=1)
+def _list_texts(catalogue: CheckedTools) -> list[tuple[Tool, str, str]]:
+    """The texts that a model reads, each with its tool, and its parameter or ""."""
+    found = []
+    for tool in catalogue.tools:
+        own = filter(None, (tool.title, tool.full_description, tool.notes))
+        found += [(tool, "", tool.name), (tool, "", "\n".join(own))]
+        # Paths and parts of schemas; below the empty path are the parameters.
+        waiting: list[tuple[str, Any]] = [("", tool.parameters)]
+        while waiting:
+            path, part = waiting.pop()
+            if isinstance(part, str):
+                found.append((tool, path, part))
+            elif isinstance(part, list):
+                waiting += [(path, one) for one in part]
+            elif isinstance(part, dict):
+                names = part.get("properties")
+                if isinstance(names, dict):
+                    for name, one in names.items():
+                        inner = f"{path}.{name}" if path else name
+                        waiting += [(inner, name), (inner, one)]
+                    part = {k: v for k, v in part.items() if k != "properties"}
+                waiting += [(path, one) for one in part.values()]
+    return found
 
 
 def _name(tool: Tool, place: str) -> str:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 from urllib.parse import quote
 
 from toolbank.lint import RULES, LintResult
 from toolbank.lint.orders import reveal
-from toolbank.lint.rule import SEVERITIES, Severity
+from toolbank.lint.rule import SEVERITIES, group_by
 from toolbank.system.numbers import count
 from toolbank.system.terminal import printable, wrap
 from toolbank.system.version import __version__
@@ -22,32 +22,32 @@ _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 def format_results(
     results: Sequence[LintResult], n_tools: int, width: int, *, everything: bool
 ) -> Iterator[str]:
-    """Iterate over lines: the findings by rule, up to 5 of each, then the counts."""
+    """Iterate over lines: the findings by rule, up to 5 of each and no notes, then the counts."""
     cut = False
-    for rule in RULES:
-        found = [result for result in results if result.rule is rule]
-        if not found:
-            continue
-        counts = _list_counts(Counter(result.severity for result in found))
-        yield f"{rule.name}: {rule.summary} ({counts})"
-        order = sorted(found, key=lambda result: SEVERITIES.index(result.severity))
-        shown = order if everything else order[:_SHOWN]
+    for found in group_by(results, lambda result: result.rule.name):
+        rule = found[0].rule
+        order = sorted(
+            found, key=lambda result: SEVERITIES.index(result.finding.severity)
+        )
+        told = [result for result in order if result.finding.severity != "note"]
+        shown = order if everything else told[:_SHOWN]
+        yield f"{rule.name}: {rule.summary} ({_count(found)})"
         for result in shown:
-            line = f"  {result.place}: {result.severity}: {result.finding.reason}."
+            reason, remedy = result.finding.reason, result.finding.remedy
+            line = f"  {result.place}: {result.finding.severity}: {reason}. {remedy}."
             yield wrap(printable(reveal(line)), width, 4)
         if len(shown) < len(found):
             cut = True
             yield f"  and {len(found) - len(shown):,} more"
-        yield wrap(f"  To do: {rule.remedy}", width, 4)
         yield ""
-    counts = _list_counts(Counter(result.severity for result in results))
-    yield f"{count(n_tools, 'tool')}: {counts or 'no findings'}."
+    yield f"{count(n_tools, 'tool')}: {_count(results) or 'no findings'}."
     if cut:
         yield "--all shows all findings."
 
 
-def _list_counts(counts: Mapping[Severity, int]) -> str:
-    return ", ".join(count(counts[one], one) for one in SEVERITIES if counts.get(one))
+def _count(results: Iterable[LintResult]) -> str:
+    counts = Counter(result.finding.severity for result in results)
+    return ", ".join(count(counts[one], one) for one in SEVERITIES if counts[one])
 
 
 def as_json(results: Sequence[LintResult], source: str, n_tools: int) -> dict[str, Any]:
@@ -59,15 +59,9 @@ def as_json(results: Sequence[LintResult], source: str, n_tools: int) -> dict[st
         "findings": [
             {
                 "rule": result.rule.name,
-                "severity": result.severity,
+                **vars(result.finding),
                 "tool": result.finding.tool.name,
-                "parameter": result.finding.parameter,
-                "others": list(result.finding.others),
-                "file": result.place.file,
-                "line": result.place.line,
-                "address": result.place.address,
-                "reason": result.finding.reason,
-                "remedy": result.rule.remedy,
+                **vars(result.place),
             }
             for result in results
         ],
@@ -86,58 +80,35 @@ def as_sarif(results: Sequence[LintResult], source: str) -> dict[str, Any]:
             "id": rule.name,
             "shortDescription": {"text": rule.summary},
             "fullDescription": {"text": f"{rule.summary}."},
-            "help": {"text": rule.remedy},
-            "defaultConfiguration": {"level": rule.severity},
+            "help": {"text": rule.check.__doc__},
         }
         for rule in RULES
     ]
-    names = [rule.name for rule in RULES]
-    return {
-        "$schema": _SCHEMA,
-        "version": "2.1.0",
-        "runs": [
-            {
-                "tool": {
-                    "driver": {
-                        "name": "toolbank",
-                        "semanticVersion": __version__,
-                        "rules": rules,
-                    }
-                },
-                "columnKind": "unicodeCodePoints",
-                "results": [
-                    {
-                        "ruleId": result.rule.name,
-                        "ruleIndex": names.index(result.rule.name),
-                        "level": result.severity,
-                        "message": {
-                            "text": f"{result.finding.reason}. {result.rule.remedy}"
-                        },
-                        "locations": [_locate(result, source)],
-                        "partialFingerprints": {
-                            "primaryLocationLineHash": _identify(result)
-                        },
-                    }
-                    for result in results
-                ],
-            }
-        ],
+    driver = {"name": "toolbank", "semanticVersion": __version__, "rules": rules}
+    run = {
+        "tool": {"driver": driver},
+        "columnKind": "unicodeCodePoints",
+        "results": [_as_sarif(result, source) for result in results],
     }
+    return {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}
 
 
-def _locate(result: LintResult, source: str) -> dict[str, Any]:
-    name = ".".join(filter(None, (result.finding.tool.name, result.finding.parameter)))
-    return {
-        "physicalLocation": {
-            "artifactLocation": {"uri": quote(result.place.file or source, safe="/")},
-            "region": {"startLine": result.place.line or 1},
-        },
-        "logicalLocations": [{"fullyQualifiedName": name, "kind": "function"}],
+def _as_sarif(result: LintResult, source: str) -> dict[str, Any]:
+    finding, place = result.finding, result.place
+    name = ".".join(filter(None, (finding.tool.name, finding.parameter)))
+    physical = {
+        "artifactLocation": {"uri": quote(place.file or source, safe="/")},
+        "region": {"startLine": place.line or 1},
     }
-
-
-def _identify(result: LintResult) -> str:
-    """Identify a finding whatever the lines and the order of the tools."""
-    finding = result.finding
+    logical = [{"fullyQualifiedName": name, "kind": "function"}]
+    # The same whatever the lines and the order of the tools.
     parts = (result.rule.name, finding.tool.name, finding.parameter, *finding.others)
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
+    digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
+    return {
+        "ruleId": result.rule.name,
+        "ruleIndex": RULES.index(result.rule),
+        "level": result.finding.severity,
+        "message": {"text": f"{finding.reason}. {finding.remedy}."},
+        "locations": [{"physicalLocation": physical, "logicalLocations": logical}],
+        "partialFingerprints": {"primaryLocationLineHash": digest},
+    }

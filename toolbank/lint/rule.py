@@ -3,62 +3,83 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from typing import Literal
+from functools import lru_cache
+from typing import Literal, TypeVar
 
-from toolbank.bank.records import McpCall, Tool
+from toolbank.bank.records import HttpCall, McpCall, Tool
 from toolbank.encoders.base import Encoder
-from toolbank.retrievers.base import all_words, split_words
-from toolbank.retrievers.lexical import LexicalIndex
+from toolbank.retrievers.base import split_words
 
 Severity = Literal["error", "warning", "note"]
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
 
+T = TypeVar("T")
+
 
 @dataclass(frozen=True)
 class LintFinding:
-    """One violation of a rule by a tool.
+    """One fault of a tool, or of several with the same cause.
 
     `others` are the names of the other tools concerned, `parameter` the path of a parameter, such
-    as "filter.x". A severity of None is that of the rule.
+    as "filter.x".
     """
 
     tool: Tool
+    severity: Severity
     reason: str
-    parameter: str = ""
+    remedy: str
     others: tuple[str, ...] = ()
-    severity: Severity | None = None
+    parameter: str = ""
 
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule: its name, its usual severity, what it finds, what to do, and the check."""
+    """A rule: its name, what it finds, and the check."""
 
     name: str
-    severity: Severity
     summary: str
-    remedy: str
     check: Callable[[CheckedTools], Iterator[LintFinding]]
 
 
 @dataclass(frozen=True, eq=False)
 class CheckedTools:
-    """The tools that are checked, with what several rules need of them.
-
-    With an `encoder`, tools are searched by vectors, in addition to BM25.
-    """
+    """The tools to check; with an `encoder`, they are searched by vectors, too."""
 
     tools: Sequence[Tool]
     encoder: Encoder | None = None
 
-    @cached_property
-    def index(self) -> LexicalIndex:
-        """The BM25 index of the tools, that of the retriever `bm25`."""
-        return LexicalIndex.of([all_words(tool) for tool in self.tools])
+
+def prefix(tool: Tool) -> str:
+    """Return the part of a name that is a server, package or class, such as "numpy.linalg."."""
+    if isinstance(tool.call, McpCall):
+        return tool.name.removesuffix(tool.call.tool)
+    found = re.match(r".*[./](?=[^./])", tool.name)
+    return found[0] if found and not isinstance(tool.call, HttpCall) else ""
 
 
+def own_name(tool: Tool) -> str:
+    """Return a tool's name without its prefix."""
+    return tool.name[len(prefix(tool)) :]
+
+
+def scope(tool: Tool) -> str:
+    """Return the server or the top package of a tool, or "" for operations and bare names."""
+    if isinstance(tool.call, McpCall):
+        return tool.call.source
+    return re.split(r"[./]", prefix(tool))[0]
+
+
+def is_replaced(tool: Tool) -> bool:
+    """Whether a tool is deprecated, or says that it stands for another one."""
+    return bool(tool.deprecated or _REPLACED.search(tool.full_description))
+
+
+_REPLACED = re.compile(
+    r"(?i)\b(alias (of|for)|(?<!not )deprecated|legacy|closing down|shorthand for)\b"
+)
 _FILLER = frozenset(
     re.findall(
         r"\w+",
@@ -69,10 +90,11 @@ _FILLER = frozenset(
 )
 _ENDINGS = ("ing", "ed", "es", "s")
 _SHORTEST_STEM = 3
+_WORD = re.compile(r"\w+|[^\w\s.,;:'\"`]")
 
 
 @lru_cache(maxsize=100_000)
-def stem(word: str) -> str:
+def _stem(word: str) -> str:
     """Cut the endings of verbs and plurals, so that "creates" and "creating" are equal."""
     for ending in _ENDINGS:
         if word.endswith(ending) and len(word) - len(ending) >= _SHORTEST_STEM:
@@ -82,66 +104,49 @@ def stem(word: str) -> str:
     return f"{word[:-1]}i" if word.endswith("y") else word
 
 
-@lru_cache(maxsize=100_000)
-def stems(text: str) -> frozenset[str]:
-    """Return the stems of the words of a text or name; "userId" has two words."""
-    return frozenset(map(stem, {*split_words(text).lower().split()}))
+_FILLER_STEMS = _FILLER | {*map(_stem, _FILLER)}
 
 
 @lru_cache(maxsize=100_000)
+def stems(text: str) -> tuple[str, ...]:
+    """Return the stems of the words of a name or text; "userId" has two words."""
+    return tuple(map(_stem, split_words(text).lower().split()))
+
+
+def text_stems(text: str) -> tuple[str, ...]:
+    """Return the stems of the words and symbols of a text, such as "x", "<", "y"."""
+    return tuple(map(_stem, _WORD.findall(text.lower())))
+
+
 def content_words(text: str) -> frozenset[str]:
     """Return the stems of the words of a text that say what it is about."""
-    return stems(text) - _FILLER_STEMS
+    return frozenset(stems(text)) - _FILLER_STEMS
 
 
-_FILLER_STEMS = _FILLER | {*map(stem, _FILLER)}
+READING = content_words("get list return retrieve fetch describe show find")
+"""The stems of verbs that only read."""
 
 
-_VERBS = frozenset(
-    (
-        "add",
-        "create",
-        "delete",
-        "get",
-        "insert",
-        "list",
-        "patch",
-        "remove",
-        "set",
-        "update",
-    )
-)
-
-
-def own_name(tool: Tool) -> str:
-    """Return a tool's name without its server, package or class.
-
-    It has two parts if the last one is a bare verb, as in `projects.operations.get`.
-    """
-    if isinstance(tool.call, McpCall):
-        return tool.call.tool
-    last = re.split(r"[./]", tool.name.rstrip("./"))[-1]
-    before = tool.name.removesuffix(last)
-    if last.lower() in _VERBS and before.endswith("."):
-        return f"{re.split(r'[./]', before)[-2]}.{last}"
-    return last
+def group_by(
+    items: Iterable[T], key: Callable[[T], Hashable | None]
+) -> list[tuple[T, ...]]:
+    """Group items with the same key, in the order of the first; None leaves an item out."""
+    groups: dict[Hashable, list[T]] = defaultdict(list)
+    for item in items:
+        if (value := key(item)) is not None:
+            groups[value].append(item)
+    return [*map(tuple, groups.values())]
 
 
 def name_some(names: Sequence[str], most: int = 3) -> str:
     """List names in backquotes, the rest as a number."""
-    shown = ", ".join(f"`{name}`" for name in names[:most])
-    more = len(names) - most
-    return f"{shown} and {more:,} more" if more > 0 else shown
+    shown = [f"`{name}`" for name in names[:most]]
+    if len(names) > most:
+        return f"{', '.join(shown)} and {len(names) - most:,} more"
+    return " and ".join(filter(None, (", ".join(shown[:-1]), *shown[-1:])))
 
 
-_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z])|\n+")
-
-
-def find_gist(tool: Tool) -> str:
-    """Return the first sentence of the description, or ""."""
-    return next(iter(split_sentences(tool)), "")
-
-
-def split_sentences(tool: Tool) -> list[str]:
-    """Return the sentences of a description, or its lines."""
-    return [one for one in _SENTENCE.split(tool.full_description) if one.strip()]
+def and_others(tools: Sequence[Tool]) -> str:
+    """List the tools after the first, which have the same fault, or return ""."""
+    others = [tool.name for tool in tools[1:]]
+    return f"; likewise {name_some(others)}" if others else ""

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.search.calls.apis import serving
 from toolbank.search.calls import CallError, Target, mcp, read_targets
 from toolbank.search.calls.mcp import McpSessions
 
@@ -96,6 +97,94 @@ def test_a_server_that_was_killed_starts_again():
         ):
             await sessions.call("fall", {}, STARTED)
         assert (await note(sessions, STARTED))[0] == 1
+
+    run(agent)
+
+
+def test_a_refusal_keeps_the_session_and_secrets_are_hidden(monkeypatch):
+    monkeypatch.setenv("WEATHER_KEY", "a-long-secret")
+    named = {"NAME": "WEATHER_KEY"}
+    target = Target(command=STARTED.command, environment=named)
+    told = []
+
+    async def tell(progress, total, message):
+        told.append(message)
+
+    async def agent(sessions):
+        _, first = await note(sessions, target)
+        with pytest.raises(CallError, match=r"refuses the call: not for \*\*\*$"):
+            await sessions.call("leak", {}, target, tell)
+        assert told == ["by ***"]
+        assert await note(sessions, target) == (2, first)
+
+    run(agent)
+
+
+def test_a_server_that_floods_between_calls_is_ended():
+    async def agent(sessions):
+        result = await sessions.call("babble", {}, STARTED)
+        await wait_until_gone(result.content[0].text)
+        assert (await note(sessions, STARTED))[0] == 1
+
+    run(agent)
+
+
+def test_each_of_many_calls_at_once_may_have_a_large_answer():
+    async def agent(sessions):
+        calls = [sessions.call("describe", {}, STARTED) for _ in range(16)]
+        return await asyncio.gather(*calls)
+
+    assert {len(one.content[0].text) for one in run(agent)} == {900_000}
+
+
+def test_calls_that_wait_for_a_start_fail_when_the_session_is_ended():
+    mute = Target(command=(sys.executable, "-c", "import sys; sys.stdin.read()"))
+
+    async def agent(sessions):
+        calls = [asyncio.create_task(sessions.call("note", {}, mute)) for _ in range(2)]
+        await asyncio.sleep(0)
+        async with asyncio.timeout(20):
+            await sessions.close()
+            said = await asyncio.gather(*calls, return_exceptions=True)
+        assert [str(one) for one in said] == [
+            "The server cannot be called: its session was ended."
+        ] * 2
+
+    run(agent)
+
+
+def test_a_cancelled_call_leaves_the_session_to_others():
+    async def agent(sessions):
+        _, first = await note(sessions, STARTED)
+        waiting = asyncio.create_task(sessions.call("dither", {}, STARTED))
+        await asyncio.sleep(0.1)
+        waiting.cancel()
+        assert await note(sessions, STARTED) == (2, first)
+
+    run(agent)
+
+
+def test_a_server_that_refuses_each_new_session_fails_the_call():
+    def answer(method, path, headers, body):
+        asked = json.loads(body or "{}")
+        if asked.get("method") == "tools/call":
+            return 404, {}, b""
+        if asked.get("method") != "initialize":
+            return 202, {}, b""
+        result = {
+            "protocolVersion": asked["params"]["protocolVersion"],
+            "capabilities": {"tools": {}},
+            "serverInfo": {"name": "forgetful", "version": "1"},
+        }
+        sent = {"Content-Type": "application/json", "Mcp-Session-Id": "1"}
+        said = {"jsonrpc": "2.0", "id": asked["id"], "result": result}
+        return 200, sent, json.dumps(said).encode()
+
+    async def agent(sessions):
+        with serving(answer) as (address, came), pytest.raises(CallError) as refusal:
+            await sessions.call("note", {}, Target(mcp=address, private=True))
+        assert "refuses each session" in str(refusal.value)
+        assert sum(b"tools/call" in (body or b"") for *_, body in came) == 2
 
     run(agent)
 

@@ -8,9 +8,11 @@ import os
 import socket
 import sys
 from contextlib import suppress
+from threading import Timer
 
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
+from mcp.shared.exceptions import MCPError
 from mcp.types import ImageContent, ResourceLink, ToolAnnotations
 
 server = MCPServer("weather", log_level="ERROR")
@@ -73,6 +75,32 @@ def fall() -> str:
 def complain() -> str:
     """Tell that there is no weather."""
     raise ValueError("there is no weather")
+
+
+@server.tool()
+async def leak(ctx: Context) -> str:
+    """Say by progress and an error what nobody may know."""
+    await ctx.report_progress(1, 2, f"by {os.environ['NAME']}")
+    raise MCPError(-32000, f"not for {os.environ['NAME']}")
+
+
+@server.tool()
+async def describe() -> str:
+    """Describe the weather at length."""
+    await asyncio.sleep(0.3)
+    return "x" * 900_000
+
+
+@server.tool()
+async def babble() -> str:
+    """Answer, and go on for ever."""
+
+    def go_on():
+        while True:
+            print("x" * 100_000, file=sys.stderr)
+
+    Timer(0.2, go_on).start()
+    return str(os.getpid())
 
 
 def run_http():

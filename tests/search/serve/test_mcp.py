@@ -195,3 +195,33 @@ def test_over_stdio_a_newer_version_is_taken_at_a_hangup(tmp_path):
             assert "among 4" in described.description
 
     anyio.run(session)
+
+
+def test_a_terminated_server_leaves_no_called_server_behind(calling, tmp_path):
+    # One that goes on after its stdin has ended.
+    script = f'echo $$ > {tmp_path}/called; "$0" "$1"; exec sleep 3600'
+    config = tmp_path / "stubborn.yaml"
+    target = {
+        "command": ["sh", "-c", script, sys.executable, str(WEATHER)],
+        "read_only": ["*"],
+    }
+    config.write_text(yaml.safe_dump({"sources": {"weather": target}}))
+    served = by_stdio(*calling[:3], "--call-config", config)
+    record = f'echo $$ > {tmp_path}/pid; exec "$0" "$@"'
+    where = StdioServerParameters(
+        command="sh", args=["-c", record, served.command, *served.args], env=served.env
+    )
+
+    async def session():
+        async with asking(where) as (_, ask):
+            found = await ask(
+                "call_tool", name="weather/forecast", arguments={"city": "Oslo"}
+            )
+            assert "Rain in Oslo" in found["result"]
+            os.kill(int((tmp_path / "pid").read_text()), signal.SIGTERM)
+            called = int((tmp_path / "called").read_text())
+            with anyio.fail_after(30):
+                while Path(f"/proc/{called}").exists():
+                    await anyio.sleep(0.02)
+
+    anyio.run(session)

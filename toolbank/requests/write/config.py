@@ -101,8 +101,8 @@ class GenerateConfig(EngineConfig):
     distinct_sets: bool = Field(
         default=False,
         description=(
-            "sample so that hardly two queries need the same tools; with `tools_per_query`, a query "
-            "of one tool is written for a tool that is drawn"
+            "offer tools so that almost every query needs a different set of them; with "
+            "`tools_per_query`, a query for one tool is offered only that tool"
         ),
     )
     weights: dict[str, Annotated[float, Field(ge=0, le=1e6)]] = Field(

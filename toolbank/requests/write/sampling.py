@@ -8,8 +8,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
-from functools import lru_cache
-from operator import eq
+from functools import lru_cache, partial
 from random import Random
 from typing import Any
 
@@ -51,7 +50,7 @@ class ShuffledSampler:
         shares: Sequence[float],
         size: int,
         seed: int,
-        clash: Callable[[int, int], bool] = eq,
+        clash: Callable[[int, int], bool],
     ) -> None:
         self._shares = shares
         self._size = size
@@ -147,7 +146,9 @@ class _GroupOffers(ABC):
         self._affinity = affinity
         most = [max(weights[n] for n in members) for members in self._groups.members]
         self._shares = scale_weights(most, self._config.offered)
-        self._first = ShuffledSampler(self._shares, 1, seed)
+        shuffled = partial(ShuffledSampler, self._shares, seed=seed, clash=self._clash)
+        self._first = shuffled(1)
+        self._sets = shuffled(self._config.offered)
         # How many attempts for one tool are before each attempt.
         self._singles_before = array("Q", [0])
 
@@ -304,26 +305,12 @@ def _has_partner(first: int, second: int) -> bool:
 class RandomOffers(_GroupOffers):
     """Offer sibling groups sampled without regard to what the tools do."""
 
-    def __init__(
-        self,
-        tools: Sequence[Tool],
-        config: GenerateConfig,
-        seed: int,
-        affinity: Affinity,
-    ) -> None:
-        super().__init__(tools, config, seed, affinity)
-        size = self._config.offered
-        clash = self._clash if config.separate_alternatives else eq
-        self._shuffled = ShuffledSampler(self._shares, size, seed, clash)
-
     def _choose(self, number: int, random: Random) -> list[int]:
-        groups: Sequence[int] = self._shuffled.sample(number)
         if self._config.sampling == "uniform":
-            random, everything = (
-                self._random("uniform", number),
-                range(len(self._groups)),
-            )
-            groups = self._draw(random, everything, self._config.offered)
+            every, random = range(len(self._groups)), self._random("uniform", number)
+            groups = self._draw(random, every, self._config.offered)
+        else:
+            groups = [*self._sets.sample(number)]
         return self._groups.choose(groups, self._random("member", number))
 
 

@@ -68,6 +68,7 @@ _ADDED: Mapping[str, Any] = {
     "separate_alternatives": False,
     "weights": {},
     "candidate_sets": None,
+    "distinct_sets": False,
 }
 
 

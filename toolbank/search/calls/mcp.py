@@ -37,6 +37,8 @@ _LOOK = 1.0
 """Seconds between two looks whether a server has ended, or is idle."""
 _MOST_SILENT = 3
 """Calls in a row that a server leaves without an answer until its session ends."""
+_LONGEST_SAID = 2000
+"""Characters of an error or of progress that are passed on."""
 
 
 class McpSessions:
@@ -49,6 +51,8 @@ class McpSessions:
 
     def __init__(self) -> None:
         self._sessions: dict[str, _Session] = {}
+        # Of sessions that begin, go on or end.
+        self._tasks: set[asyncio.Task[None]] = set()
 
     async def call(
         self,
@@ -66,31 +70,44 @@ class McpSessions:
             CallError: the server can't be reached, does not answer in time, or violates the
                 protocol or a limit; or too many servers are in use.
         """
-        session = self._open(target)
+
+        async def tell(
+            progress: float, total: float | None, message: str | None
+        ) -> None:
+            if on_progress is not None:
+                said = target.hide(message or "")[:_LONGEST_SAID]
+                await on_progress(progress, total, said)
+
         try:
-            result = await session.call(tool, arguments, on_progress)
-        except _LostSessionError:
-            session = self._open(target)
-            result = await session.call(tool, arguments, on_progress)
+            try:
+                result = await self._open(target).call(tool, arguments, tell)
+            except _LostSessionError:
+                result = await self._open(target).call(tool, arguments, tell)
+        except _LostSessionError as error:
+            raise CallError("The server refuses each session that it began.") from error
+        except CallError as error:
+            raise CallError(target.hide(str(error))[:_LONGEST_SAID]) from error
         return _check_answer(result, target)
 
     async def close(self) -> None:
         """End all sessions, and wait until their servers have ended."""
-        sessions = [*self._sessions.values()]
-        self._sessions.clear()
-        for one in sessions:
+        for one in self._sessions.values():
             one.end()
-        await asyncio.gather(*(one.wait() for one in sessions))
+        self._sessions.clear()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def _open(self, target: Target) -> _Session:
         key = target.key
         for name, one in [*self._sessions.items()]:
             if not one.is_alive:
+                one.end()
                 del self._sessions[name]
         if key not in self._sessions:
             if len(self._sessions) >= MOST_SESSIONS:
                 self._end_idlest()
-            self._sessions[key] = _Session(target)
+            session = self._sessions[key] = _Session(target)
+            self._tasks.add(session.task)
+            session.task.add_done_callback(self._tasks.discard)
         return self._sessions[key]
 
     def _end_idlest(self) -> None:
@@ -119,30 +136,22 @@ class _Session:
             asyncio.get_running_loop().create_future()
         )
         # A failure without a call that waits for it is no news.
-        self._client.add_done_callback(
-            lambda one: one.cancelled() or (one.exception() and None)
-        )
-        self._task = asyncio.create_task(self._run(target))
+        self._client.add_done_callback(lambda one: one.cancelled() or one.exception())
+        self.task = asyncio.create_task(self._run(target))
 
     @property
     def is_alive(self) -> bool:
         """Whether a call can be sent."""
         return not (
-            self._ended.is_set()
-            or self._task.done()
-            or self._connection.fault
-            or self._connection.has_ended
+            self._ended.is_set() or self._connection.fault or self._connection.has_ended
         )
 
     def end(self) -> None:
         """End the session; its calls fail."""
         self._ended.set()
         if not self._client.done():
-            self._task.cancel()
-
-    async def wait(self) -> None:
-        """Wait until the session has ended."""
-        await asyncio.wait([self._task])
+            self._client.set_exception(ServerError("its session was ended"))
+            self.task.cancel()
 
     async def call(
         self,
@@ -158,8 +167,8 @@ class _Session:
         """
         self.calls += 1
         connection = self._connection
-        connection.most_bytes = connection.received + _MOST_BYTES
-        connection.most_values = connection.values + _MOST_VALUES
+        connection.most_bytes = connection.received + self.calls * _MOST_BYTES
+        connection.most_values = connection.values + self.calls * _MOST_VALUES
         limit = asyncio.timeout(CALL_TIME)
         try:
             async with limit:
@@ -184,7 +193,7 @@ class _Session:
             self._silent += 1
             if self._silent >= _MOST_SILENT or not self._client.done():
                 self.end()
-        elif not isinstance(error, MCPError) or error.code == CONNECTION_CLOSED:
+        elif not isinstance(error, MCPError) or _is_closed(error):
             self.end()
         elif self._connection.status == 404:
             self.end()
@@ -220,7 +229,8 @@ def _check_answer(result: CallToolResult, target: Target) -> CallToolResult:
     """Bound the texts of an answer, and hide the target's secrets in it."""
     content = [part.model_dump(mode="json", by_alias=True) for part in result.content]
     answer = {"content": content, "structuredContent": result.structured_content}
-    texts = [part["text"] for part in content if "text" in part]
+    # An embedded resource has its text one level lower.
+    texts = [part.get("resource", part).get("text") or "" for part in content]
     try:
         size = max(sum(map(len, texts)), len(json.dumps(result.structured_content)))
         checked = CallToolResult.model_validate(target.hide_in(answer))
@@ -244,9 +254,14 @@ def _explain(error: BaseException, connection: Connection, *, is_late: bool) -> 
         return NOT_PUBLIC
     if connection.has_ended:
         return "The server has ended. The next call starts it again, without what it had open."
-    if isinstance(error, MCPError) and error.code != CONNECTION_CLOSED:
-        return f"The server refuses the call: {error.message[:2000]}"
+    if isinstance(error, MCPError) and not _is_closed(error):
+        return f"The server refuses the call: {error.message}"
     return f"The server cannot be reached ({type(error).__name__})."
+
+
+def _is_closed(error: MCPError) -> bool:
+    """Whether the SDK says that the connection is closed: servers use its code for errors, too."""
+    return error.code == CONNECTION_CLOSED and error.message == "Connection closed"
 
 
 @asynccontextmanager
