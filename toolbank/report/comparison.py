@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
@@ -291,21 +293,25 @@ def format_comparison(found: BankComparison) -> str:
     return "\n".join([*names, "", *said, "", *table])
 
 
-def write_comparison(found: BankComparison, folder: Path, name: str) -> Path:
+def write_comparison(found: BankComparison, folder: Path) -> Path:
     """Write the JSON file and the page of a comparison, and return the path of the page.
 
-    The page is self-contained, loads nothing, and every text in it is escaped.
+    Their names have a hash of the content, so they replace no other comparison. The page is
+    self-contained, loads nothing, and every text in it is escaped.
 
     Raises:
         ToolbankError: they can't be written.
     """
-    write_json(folder / f"{name}.json", found.as_json())
+    content = found.as_json()
+    text = json.dumps(content, sort_keys=True)
+    digest = hashlib.sha256(text.encode(errors="replace")).hexdigest()[:8]
+    target = folder / f"comparison-{digest}.html"
     page = environment().get_template("comparison.html").render(
         found=found,
         method=_METHOD,
         style=read_template("style.css"),
         **{of.__name__: of for of in (value, difference, interval, probability)},
     )  # fmt: skip
-    target = folder / f"{name}.html"
+    write_json(target.with_suffix(".json"), content)
     write_text(target, page)
     return target

@@ -77,9 +77,9 @@ def _read_attempts(place: Path) -> Mapping[_Key, AttemptRecord]:
     recipe = find_sets(recipe, folder)
     config, catalogue = recipe.generate, read_catalogue(folder)
     versions = [*(one.tools for one in catalogue.earlier), catalogue.tools]
-    offers = [make_offers(tools, config, recipe.seed) for tools in versions]
+    offers = [make_offers(tools, config, recipe.calls_seed) for tools in versions]
     if not (kind := find_engine(config)).asks_model:
-        context = EngineContext(tools=catalogue.tools, seed=recipe.seed)
+        context = EngineContext(tools=catalogue.tools, seed=recipe.calls_seed)
         if own := kind.create(config, context).offers:
             offers = [own] * len(versions)
     tools_of = {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -25,10 +24,10 @@ from toolbank.evaluation.bank_measures import (
 )
 from toolbank.evaluation.paired_figures import (
     FigureKind,
-    Measure,
     PairedFigure,
-    compare_ratios,
+    compare_figure,
     correct,
+    ratio_of,
 )
 from toolbank.llm.accounts import cost, resolve_price
 from toolbank.llm.journal import Journal
@@ -266,16 +265,16 @@ def _judge(
     rows = [one for one in judged.pairs if one.verdicts]
     figures: list[PairedFigure] = []
     for criterion in judged.criteria:
-        verdicts = [one.verdicts[criterion].verdict for one in rows]
         kind = FigureKind("Judge", f"preferred by {criterion}", "share", "higher")
-        decided = [one for one in verdicts if one]
-        if decided:
-            of_a, of_b = (
-                np.array([(one == side, 1) for one in decided], np.float64)
-                for side in ("win", "lose")
-            )
-            measure = Measure(kind, of_a, of_b)
-            figures += compare_ratios([measure], request.seed, paired=True)
+        verdicts = (row.verdicts.get(criterion) for row in rows)
+        decided = [one.verdict for one in verdicts if one and one.verdict]
+        of_a, of_b = (
+            ratio_of(np.array([(one == side, 1) for one in decided], np.float64))
+            for side in ("win", "lose")
+        )
+        n = len(decided)
+        if n:
+            figures.append(compare_figure(kind, of_a, of_b, (n, n), paired=True))
     both = [
         (one.query_first, one.query_second)
         for row in rows
@@ -316,14 +315,14 @@ def _ask_judge(
             pairs = min(config.pairs, len(a.bank.queries))
             sample = sample_verdicts(config, recipe.domain_name, pairs, is_same=True)
             path = request.folder / "journal.sqlite"
-            history = read_history(path, config, recipe.seed, sample)
+            history = read_history(path, config, recipe.calls_seed, sample)
             for line in describe_forecast(forecast_calls(sample, history), config):
                 print_message(line)
         with Journal(request.folder / "journal.sqlite") as journal:
             result = judge_bank(
                 a.bank,
                 config,
-                seed=recipe.seed,
+                seed=recipe.calls_seed,
                 journal=journal,
                 matches=found.match_requests(),
             )
@@ -355,17 +354,3 @@ def name_comparison(a: ComparedPlace, b: ComparedPlace) -> str:
     """Name the folder of a comparison after both banks and a hash of their content."""
     digest = hashlib.sha256(f"{a.hash()}{b.hash()}".encode()).hexdigest()
     return f"{_NO_NAME.sub('-', f'{a.name}-vs-{b.name}').strip('-.')}-{digest[:8]}"
-
-
-def name_files(request: ComparisonRequest) -> str:
-    """Name the files of a comparison: those with a file of requests have a hash of it."""
-    if request.on is None:
-        return "comparison"
-    content = [
-        request.on.read_bytes().hex(),
-        request.seeds,
-        sorted(request.retrievers),
-        request.seed,
-    ]
-    digest = hashlib.sha256(json.dumps(content).encode()).hexdigest()
-    return f"comparison-{request.on.stem}-{digest[:8]}"
