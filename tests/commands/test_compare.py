@@ -1,6 +1,7 @@
 """Banks of every form: two with intervals and a page of their own, more side by side."""
 
 import json
+import re
 import shutil
 from dataclasses import replace
 
@@ -265,10 +266,17 @@ def test_retrievers_are_trained_once_on_both_and_tested_on_others(runs):
     recall = find(found, "R@5 of words")
     assert recall["n"] == 30
     assert recall["low"] <= recall["difference"] <= recall["high"]
-    models = sorted(runs.glob("runs/comparisons/*/models/*/models/words"))
+    models = sorted(runs.glob("runs/comparisons/*/sweep-on-*/*/models/words"))
     made = [path.stat().st_mtime_ns for path in models]
     assert len(models) == 4
     do(runs, *command, *more)
     assert [path.stat().st_mtime_ns for path in models] == made
+    # It is an ordinary sweep, and another file trains nothing.
+    [tables] = runs.glob("runs/comparisons/*/sweep-on-*/tables.tex")
+    assert "words" in tables.read_text()
+    write_lines(runs / "more.jsonl", rows[:20])
+    done = do(runs, *command[:-1], "more.jsonl", *more)
+    assert len(re.findall(r"^retrievers/words +as in", done.stderr, re.M)) == 4
+    assert read_comparison(runs)["downstream"]["requests"] == 20
     done = do(runs, *command, *sets("retrievers=[{type: bm25}]"), code=2)
     assert "learns from requests" in done.stderr

@@ -83,7 +83,7 @@ class Downstream:
     """How retrievers were trained on both banks and tested on a file.
 
     `copies` counts the requests of the file that were removed, by bank; `foreign` those that need
-    none of the tools. `train` and `asks` are the sizes of the training sets.
+    a tool that not both banks have. `train` and `asks` are the sizes of the training sets.
     """
 
     file: str
@@ -100,7 +100,7 @@ class Downstream:
         removed = ", ".join(f"{n:,} of {name}" for name, n in self.copies.items())
         asks = f" and {count(self.asks, 'ask')}" if self.asks else ""
         foreign = (
-            f" Removed, too: {self.foreign:,} without a known tool."
+            f" Also removed: {count(self.foreign, 'request')} with a tool that not both banks have."
             if self.foreign
             else ""
         )

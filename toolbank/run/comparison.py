@@ -129,15 +129,14 @@ def compare_places(
             "what retrievers learn: give requests of neither bank with --on FILE."
         )
     elif request.recipe is not None:
-        with request.recipe.at_work():
-            downstream, trained = compare_downstream(
-                request.recipe.recipe,
-                [(one.name, one.bank) for one in (a, b)],
-                request.on,
-                request.seeds,
-                request.retrievers,
-                request.folder / "models",
-            )
+        downstream, trained = compare_downstream(
+            request.recipe,
+            [(one.name, one.bank) for one in (a, b)],
+            request.on,
+            request.seeds,
+            request.retrievers,
+            request.folder,
+        )
         verdicts = [*trained, *verdicts]
     return BankComparison(
         a.name,

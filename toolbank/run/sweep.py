@@ -229,8 +229,8 @@ def _require_different(base: RecipeFile, path: Path, runs: Sequence[SweepRun]) -
         folders.add(run.folder.path)
 
 
-def run_sweep(sweep: RecipeSweep) -> list[RunResult]:
-    """Run all runs one after another; those that are done are skipped.
+def run_sweep(sweep: RecipeSweep, until: str | None = None) -> list[RunResult]:
+    """Run all runs one after another, up to a stage `until`; those that are done are skipped.
 
     A stage whose input is the same in another run is copied from there, and a reply to the same
     request is taken from there; runs of the recipe itself count too. Runs that wait for batches do
@@ -242,28 +242,34 @@ def run_sweep(sweep: RecipeSweep) -> list[RunResult]:
         Interrupted: the user stopped it; the message says what is kept.
     """
     folders = [*sweep.earlier, *(run.folder for run in sweep.runs)]
-    results = [_run(run, folders, send_only=True) for run in sweep.runs]
+    results = [_run(run, folders, until, send_only=True) for run in sweep.runs]
     for place, run in enumerate(sweep.runs):
         stages = make_stages(run.recipe.recipe, run.folder)
         if results[place].waiting and any(one != one.send_only() for one in stages):
-            results[place] = _run(run, folders, send_only=False)
+            results[place] = _run(run, folders, until, send_only=False)
     return results
 
 
-def _run(run: SweepRun, folders: Sequence[RunFolder], *, send_only: bool) -> RunResult:
+def _run(
+    run: SweepRun, folders: Sequence[RunFolder], until: str | None, *, send_only: bool
+) -> RunResult:
     path = run.folder.path
     print_message(f"{path}:")
     others = [folder for folder in folders if folder != run.folder]
     try:
-        return run_recipe(run.recipe, path, siblings=others, send_only=send_only)
+        return run_recipe(
+            run.recipe, path, until=until, siblings=others, send_only=send_only
+        )
     except InterruptedByUserError as error:
         raise InterruptedByUserError(f"{path}: {error}") from error
 
 
 @dataclass(frozen=True)
 class SweepResult:
-    """What the runs of a sweep came to: tables, the notes on them, and the files."""
+    """What the runs of a sweep came to: figures, tests, tables, notes on them, and the files."""
 
+    figures: tuple[SeedFigure, ...]
+    tests: tuple[PairedTest, ...]
     tables: tuple[SeedTable, ...]
     notes: tuple[str, ...]
     files: tuple[Path, ...]
@@ -286,7 +292,7 @@ def summarise_sweep(sweep: RecipeSweep) -> SweepResult:
         train[setting] = round(sum(counts) / len(counts))
     tables = make_tables(figures, tests, sweep.seeds, train)
     files = _write(sweep, figures, tests, tables, notes, train)
-    return SweepResult(tuple(tables), tuple(notes), files)
+    return SweepResult(tuple(figures), tuple(tests), tuple(tables), tuple(notes), files)
 
 
 def _measure(run: SweepRun) -> MeasuredRun:
