@@ -142,8 +142,18 @@ def test_a_set_that_is_empty_in_a_run_is_not_summed_up():
     nothing = replace(
         full.measured[0], evaluated=make_set("test", bank, []), values=A[:0]
     )
-    assert list_sets([full]) == ["test"]
-    assert list_sets([full, replace(full, measured=(nothing,))]) == []
+    assert list_sets([full]) == (["test"], [])
+    names, notes = list_sets([full, replace(full, measured=(nothing,))])
+    assert not names
+    assert "test: skipped" in notes[0] and "evaluate.on" in notes[1]
+
+
+@pytest.mark.parametrize("value", [0, 1])
+def test_the_interval_of_a_share_of_none_or_all_is_one_of_shares(value):
+    run = make_run("", 0, {"a": np.full(20, value)})
+    for figure in summarise_seeds([run], CONFIG, 0):
+        assert 0 <= figure.low <= figure.mean == value <= figure.high <= 1
+        assert figure.high - figure.low == pytest.approx(0.161, abs=0.001)
 
 
 def test_hits_that_are_read_again_have_the_metrics_of_the_search(tmp_path):

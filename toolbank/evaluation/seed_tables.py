@@ -209,6 +209,9 @@ def _tabulate_curve(
         f"{name}: learning curve, R@{k} in percent by the number of train requests (mean over "
         "seeds)."
     )
+    if any(len(same) > 1 for own in points.values() for same in own.values()):
+        settings = ", ".join(train)
+        note += f" Settings with equally many are in this order: {settings}."
     headers = ("retriever", *(f"{size:,}" for size in sizes))
     return SeedTable(f"{name}-curve", note, headers, tuple(rows), 1)
 

@@ -33,10 +33,10 @@ _LONGEST_NAME = 40
 _HEAD = ["", "A", "B", "B - A", "95 % interval", "p", ""]
 _NOTHING = "\u2013"
 _METHOD = (
-    "Differences are B minus A, with 95 % intervals. Means and shares: bootstrap over candidate "
-    "sets or requests. Coverage, distinct-2, openings and cosines: jackknife, at the same number "
-    "of requests. Recall: bootstrap over requests and seeds. p is after Holm's correction for all "
-    "figures; * marks a difference that holds: p is at most 0.05, and the interval excludes 0."
+    "Differences are B minus A, with 95 % intervals: recall by a bootstrap over requests and seeds, "
+    "other figures by a jackknife over candidate sets or requests. A figure that no single request "
+    "changes has none. p is corrected for the number of figures (Holm). * marks a sure difference: "
+    "p is at most 0.05, and the interval excludes 0."
 )
 
 
@@ -156,9 +156,7 @@ class BankComparison:
         rest = f"of {count(len(tested), 'figure')} that were tested"
         match [(names[one], n) for one, n in wins.most_common()]:
             case []:
-                verdict = (
-                    f"Neither bank is better: in none {rest} is a difference sure."
-                )
+                verdict = f"Neither bank is better: no difference {rest} is sure."
             case [(better, n)]:
                 verdict = f"{better} is better in {n} {rest}; the other bank is better in none."
             case [(first, n), (second, m)]:
@@ -171,24 +169,13 @@ class BankComparison:
 
     def _describe_downstream(self) -> Iterator[str]:
         for one in self.figures:
-            if (
-                one.kind.section != "Downstream"
-                or one.difference is None
-                or not self.downstream
-            ):
-                continue
-            seeds = f"{self.downstream.seeds} seeds, {count(one.n, 'request')}"
-            low, high = sorted((one.low or 0, one.high or 0), key=abs)
-            if one.winner:
-                ends = f"{100 * abs(low):.1f} to {100 * abs(high):.1f}; {seeds}"
-                yield (
-                    f"Trained on {one.winner}'s requests, retrievers find {100 * abs(one.difference):.1f} "
-                    f"points more of the needed tools ({ends}): {one.kind.name}."
+            if one.kind.section == "Downstream" and self.downstream:
+                found = f"{difference(one)} {interval(one)}".strip()
+                size = f"{self.downstream.seeds} seeds, {count(one.n, 'request')}"
+                better = (
+                    f"{one.winner} is better" if one.winner else "no sure difference"
                 )
-            else:
-                yield (
-                    f"{one.kind.name}: no sure difference, {difference(one)} {interval(one)}; {seeds}."
-                )
+                yield f"Downstream, {one.kind.name}: {better}, {found}; {size}."
 
     def _describe(self, one: PairedFigure) -> str:
         if not one.holds or one.kind.section == "Downstream":
