@@ -34,7 +34,7 @@ from toolbank.llm.journal import Journal
 from toolbank.report.comparison import BankComparison, Downstream, JudgeFindings
 from toolbank.report.sections import Verification
 from toolbank.requests.judge.judge import judge_bank, sample_verdicts
-from toolbank.requests.judge.summary import Verdict
+from toolbank.requests.judge.summary import CriterionSummary, Verdict
 from toolbank.run.assets import using_assets
 from toolbank.run.candidate_sets import AttemptPairs, pair_attempts
 from toolbank.run.downstream import compare_downstream
@@ -245,7 +245,7 @@ class JudgedPairs:
 
     judge: str
     heuristic: bool
-    criteria: dict[str, Any]
+    criteria: dict[str, CriterionSummary]
     pairs: list[JudgedPair]
     others: list[JudgedPairs] = field(default_factory=list)
 
@@ -263,7 +263,7 @@ def _judge(
     matches = found.match_requests()
     rows = [one for one in judged.pairs if one.verdicts]
     figures: list[PairedFigure] = []
-    for criterion in judged.criteria:
+    for criterion, summary in judged.criteria.items():
         kind = FigureKind("Judge", f"preferred by {criterion}", "share", "higher")
         verdicts = (row.verdicts.get(criterion) for row in rows)
         decided = [one.verdict for one in verdicts if one and one.verdict]
@@ -273,7 +273,10 @@ def _judge(
         )
         n = len(decided)
         if n:
-            figures.append(compare_figure(kind, of_a, of_b, (n, n), paired=True))
+            figure = compare_figure(kind, of_a, of_b, (n, n), paired=True)
+            # The exact sign test, as `toolbank judge` prints it.
+            has_p = figure.p is not None and summary.p is not None
+            figures.append(replace(figure, p=summary.p) if has_p else figure)
     both = [
         (one.query_first, one.query_second)
         for row in rows
