@@ -3,7 +3,7 @@
 import csv
 import io
 import re
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
@@ -19,6 +19,7 @@ from toolbank.evaluation.evaluate import (
     read_measured,
     write_hits,
 )
+from toolbank.evaluation.figure_table import FigureTable, write_csv
 from toolbank.evaluation.over_seeds import (
     MeasuredRun,
     PairedTest,
@@ -28,7 +29,7 @@ from toolbank.evaluation.over_seeds import (
     summarise_seeds,
 )
 from toolbank.evaluation.paired import compare_over_seeds, holm
-from toolbank.evaluation.seed_tables import SeedTable, make_tables, write_csv
+from toolbank.evaluation.seed_tables import make_tables
 from toolbank.evaluation.sets import held_out_set, make_set
 from toolbank.retrievers.settings import Bm25Config
 from toolbank.system.errors import InputError
@@ -241,7 +242,9 @@ def test_each_format_shows_names_as_they_are_and_runs_none_of_them():
         }
         assert not re.search(r"(?<!\\)[<>`]", "".join(lines))
     for rows in (figures, tests):
-        found = list(csv.DictReader(io.StringIO(write_csv(rows))))
+        found = list(
+            csv.DictReader(io.StringIO(write_csv([asdict(row) for row in rows])))
+        )
         for cells in found:
             for cell in cells.values():
                 assert not re.match(r"[=+@]|-\D", cell)
@@ -251,7 +254,7 @@ def test_each_format_shows_names_as_they_are_and_runs_none_of_them():
 @given(st.lists(st.text(min_size=1), min_size=1, max_size=3))
 def test_any_name_keeps_its_place_in_a_table_of_latex(names):
     rows = tuple((name, "1.0") for name in names)
-    cells = read_latex(SeedTable("k", "n", ("name", "R@5"), rows, 1).as_latex())
+    cells = read_latex(FigureTable("k", "n", ("name", "R@5"), rows, 1).as_latex())
     assert [row[1] for row in cells] == ["R@5", *["1.0"] * len(names)]
 
 

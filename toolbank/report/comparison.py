@@ -7,15 +7,16 @@ import json
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from toolbank.evaluation.figure_table import FigureTable, format_p, write_csv
 from toolbank.evaluation.paired_figures import PairedFigure
+from toolbank.evaluation.tables import WIDTH
 from toolbank.report.report import environment, read_template
 from toolbank.system.files import write_json, write_text
 from toolbank.system.numbers import count
-from toolbank.system.terminal import align, one_line, wrap
+from toolbank.system.terminal import one_line, wrap
 
 SECTIONS = (
     "Downstream",
@@ -28,9 +29,8 @@ SECTIONS = (
 )
 """The sections of figures, in the order of tables."""
 
-_WIDTH = 90
 _LONGEST_NAME = 40
-_HEAD = ["", "A", "B", "B - A", "95 % interval", "p", ""]
+_HEADERS = ("figure", "A", "B", "B - A", "95 % interval", "p", "")
 _NOTHING = "\u2013"
 _METHOD = (
     "Differences are B minus A, with 95 % intervals: recall by a bootstrap over requests and seeds, "
@@ -238,13 +238,6 @@ def interval(figure: PairedFigure) -> str:
     return f"({_signed(figure.low, figure)} to {_signed(figure.high, figure)})"
 
 
-def probability(figure: PairedFigure) -> str:
-    """Format the corrected p."""
-    if figure.adjusted is None:
-        return ""
-    return f"{figure.adjusted:.2g}" if figure.adjusted >= 1e-4 else "< 0.0001"
-
-
 def _signed(number: float, figure: PairedFigure) -> str:
     if figure.kind.unit == "share":
         # Not "-0.0".
@@ -252,36 +245,45 @@ def _signed(number: float, figure: PairedFigure) -> str:
     return f"{number:+,.0f}" if abs(number) >= 100 else f"{number:+.2g}"
 
 
-def format_comparison(found: BankComparison) -> str:
-    """Format the sentences and the table of figures."""
-    rows = [
-        [
-            f"  {one.kind.name}",
-            value(one.a, one),
-            value(one.b, one),
-            difference(one).removesuffix(" points"),
-            interval(one),
-            probability(one),
-            "*" if one.holds else "",
-        ]
-        for _, figures in found.sections()
-        for one in figures
+def make_tables(found: BankComparison) -> list[FigureTable]:
+    """Make a table of the figures of each section."""
+    return [
+        FigureTable(
+            section.lower(),
+            f"{section}: {found.a} (A) and {found.b} (B)",
+            _HEADERS,
+            tuple(
+                (
+                    one.kind.name,
+                    value(one.a, one),
+                    value(one.b, one),
+                    difference(one),
+                    interval(one),
+                    format_p(one.adjusted),
+                    "*" if one.holds else "",
+                )
+                for one in figures
+            ),
+            1,
+        )
+        for section, figures in found.sections()
     ]
-    lines = iter(align([_HEAD, *rows], right=range(1, 6)))
-    table = [next(lines)]
-    for section, figures in found.sections():
-        table += ["", section, *islice(lines, len(figures))]
+
+
+def format_comparison(found: BankComparison) -> str:
+    """Format the sentences and the tables of figures."""
     texts = (*found.summarise(), "", *found.describe_data(), _METHOD)
-    said = (wrap(one_line(text, 2000), _WIDTH) for text in texts)
     names = (
         f"{side}: {one_line(name, _LONGEST_NAME)}"
         for side, name in (("A", found.a), ("B", found.b))
     )
-    return "\n".join([*names, "", *said, "", *table])
+    sentences = (wrap(one_line(text, 2000), WIDTH) for text in texts)
+    tables = (f"\n{table.as_text()}" for table in make_tables(found))
+    return "\n".join([*names, "", *sentences, *tables])
 
 
 def write_comparison(found: BankComparison, folder: Path) -> Path:
-    """Write the JSON file and the page of a comparison, and return the path of the page.
+    """Write the page, JSON, CSV, Markdown and LaTeX of a comparison; returns the page's path.
 
     Their names have a hash of the content, so they replace no other comparison. The page is
     self-contained, loads nothing, and every text in it is escaped.
@@ -297,8 +299,16 @@ def write_comparison(found: BankComparison, folder: Path) -> Path:
         found=found,
         method=_METHOD,
         style=read_template("style.css"),
-        **{of.__name__: of for of in (value, difference, interval, probability)},
+        probability=format_p,
+        **{of.__name__: of for of in (value, difference, interval)},
     )  # fmt: skip
+    tables = make_tables(found)
     write_json(target.with_suffix(".json"), content)
+    write_text(target.with_suffix(".csv"), write_csv(content["figures"]))
+    for suffix, written in (
+        (".md", (table.as_markdown() for table in tables)),
+        (".tex", (table.as_latex() for table in tables)),
+    ):
+        write_text(target.with_suffix(suffix), "\n".join(written))
     write_text(target, page)
     return target

@@ -12,6 +12,7 @@ from typing import Any
 from toolbank.bank.bank import Bank
 from toolbank.config.yaml import parse_value
 from toolbank.evaluation.evaluate import read_measured
+from toolbank.evaluation.figure_table import FigureTable, write_csv
 from toolbank.evaluation.over_seeds import (
     MeasuredRun,
     PairedTest,
@@ -19,7 +20,7 @@ from toolbank.evaluation.over_seeds import (
     compare_pairs,
     summarise_seeds,
 )
-from toolbank.evaluation.seed_tables import SeedTable, make_tables, write_csv
+from toolbank.evaluation.seed_tables import make_tables
 from toolbank.evaluation.sets import make_test_sets
 from toolbank.run.folder import RunFolder
 from toolbank.run.recipe import NO_NAME, RecipeFile, dump_recipe, load_recipe
@@ -270,7 +271,7 @@ class SweepResult:
 
     figures: tuple[SeedFigure, ...]
     tests: tuple[PairedTest, ...]
-    tables: tuple[SeedTable, ...]
+    tables: tuple[FigureTable, ...]
     notes: tuple[str, ...]
     files: tuple[Path, ...]
 
@@ -314,13 +315,13 @@ def _write(
     sweep: RecipeSweep,
     figures: Sequence[SeedFigure],
     tests: Sequence[PairedTest],
-    tables: Sequence[SeedTable],
+    tables: Sequence[FigureTable],
     notes: Sequence[str],
     train: Mapping[str, int],
 ) -> tuple[Path, ...]:
     names = ("sweep.json", "figures.csv", "tests.csv", "tables.md", "tables.tex")
     paths = tuple(sweep.path / name for name in names)
-    content = {
+    content: dict[str, Any] = {
         "layout": 1,
         "name": sweep.name,
         "seeds": sweep.seeds,
@@ -335,8 +336,8 @@ def _write(
     }
     write_json(paths[0], content)
     texts = (
-        write_csv(figures),
-        write_csv(tests),
+        write_csv(content["figures"]),
+        write_csv(content["tests"]),
         "\n".join(table.as_markdown() for table in tables),
         "\n".join(table.as_latex() for table in tables),
     )
