@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -16,7 +16,7 @@ from toolbank.evaluation import main_k
 from toolbank.evaluation.paired_figures import FigureKind, PairedFigure
 from toolbank.report.comparison import Downstream
 from toolbank.requests.profile.copies import find_copies
-from toolbank.retrievers.kind import RetrieverConfig
+from toolbank.retrievers.kind import RetrieverConfig, with_needs
 from toolbank.run.folder import RunFolder
 from toolbank.run.recipe import Recipe, RecipeFile
 from toolbank.run.sweep import RecipeSweep, SweepRun, run_sweep, summarise_sweep
@@ -36,22 +36,17 @@ def choose_retrievers(
     Raises:
         InputError: there is no such retriever, or one that learns from requests.
     """
-    by_label = {config.label: config for config in recipe.retrievers}
-    if unknown := [name for name in names if name not in by_label]:
+    labels = [config.label for config in recipe.retrievers]
+    if unknown := [name for name in names if name not in labels]:
         raise InputError(
-            f"--retriever {unknown[0]}: the recipe of A has {', '.join(by_label)}."
+            f"--retriever {unknown[0]}: the recipe of A has {', '.join(labels)}."
         )
-
-    def learns(config: RetrieverConfig) -> bool:
-        return config.needs_queries or any(
-            learns(by_label[one]) for one in config.needs
-        )
-
     chosen, notes = [], []
     for config in recipe.retrievers:
         if names and config.label not in names:
             continue
-        if not learns(config):
+        parts = with_needs([config], recipe.retrievers)
+        if not any(one.needs_queries for one in parts):
             notes.append(f"{config.label} does not learn from requests.")
         elif config.asks and not names:
             notes.append(f"{config.label} asks a model; name it with --retriever.")
@@ -119,7 +114,7 @@ def compare_downstream(
             f"and {n:,} requests to train on. None of these may be 0."
         )
     lines = [one.model_dump_json(include={"id", "query", "tools"}) for one in kept]
-    needed = tuple(_close(chosen, base))
+    needed = tuple(with_needs(chosen, base.retrievers))
     # Each file and choice of retrievers has a sweep; sweeps copy what they have in common.
     shaped = [*lines, *(one.model_dump_json() for one in (*needed, base.evaluate))]
     digest = hashlib.sha256("\n".join(shaped).encode(errors="replace")).hexdigest()
@@ -217,14 +212,3 @@ def _draw(bank: Bank, seed: int, n: int, asks: int) -> Mapping[str, Sequence[Rec
     )
     unsplit = [query.model_copy(update={"split": None}) for query in queries]
     return {"tools": bank.tools, "queries": unsplit} | ({"asks": own} if own else {})
-
-
-def _close(
-    chosen: Sequence[RetrieverConfig], recipe: Recipe
-) -> Iterator[RetrieverConfig]:
-    """The retrievers with those that they build on, in the recipe's order."""
-    labels = {config.label for config in chosen}
-    for config in reversed(recipe.retrievers):
-        if config.label in labels:
-            labels.update(config.needs)
-    return (config for config in recipe.retrievers if config.label in labels)
