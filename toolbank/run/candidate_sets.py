@@ -57,8 +57,8 @@ def pair_attempts(first: Path, second: Path) -> AttemptPairs:
     pairs = tuple((attempt, other[key]) for key, attempt in one.items() if key in other)
     if len(pairs) < max(FEWEST, min(len(one), len(other)) / 2):
         return AttemptPairs(
-            reason=f"Only {len(pairs)} of {len(one):,} and {len(other):,} attempts have the same "
-            "candidate set, as of runs with other seeds, tools or sampling"
+            reason=f"Only {len(pairs):,} of {len(one):,} attempts of A and {len(other):,} of B "
+            "have the same candidate set. Runs with the same seed, tools and sampling share them."
         )
     return AttemptPairs(pairs)
 

@@ -115,18 +115,18 @@ def compare_places(
     missing = [*_explain_missing(sides)]
     if not has_labels:
         by_a, by_b = (" and ".join(one) for one in names)
-        missing.append(f"labels: other graders graded A ({by_a}) than B ({by_b}).")
+        missing.append(f"labels. A was graded by {by_a}, B by {by_b}.")
     elif not all(one.graded for one in sides):
-        missing.append("labels: `toolbank verify RUN` grades those of both.")
+        missing.append("labels. Grade both banks with `toolbank verify RUN`.")
     judge, verdicts = _judge(a, b, request, found)
     if judge is None:
         missing.append(
-            "judge: there are no verdicts. --judge asks the judge of A's recipe."
+            "verdicts of a judge. Add --judge to ask the judge of A's recipe."
         )
     downstream: Downstream | None = None
     if request.on is None:
         missing.append(
-            "what retrievers learn: give requests of neither bank with --on FILE."
+            "what retrievers learn. Give requests of neither bank with --on FILE."
         )
     elif request.recipe is not None:
         downstream, trained = compare_downstream(
@@ -165,9 +165,9 @@ def _read_verification(place: ComparedPlace) -> Verification | None:
 
 def _explain_missing(sides: Sequence[ComparedBank]) -> Iterator[str]:
     if not all(one.has_attempts for one in sides):
-        yield "price: only runs know it."
+        yield "price. Both banks must be runs."
     if not all(one.bank.tools for one in sides):
-        yield "coverage and wording: both banks need descriptions of tools."
+        yield "coverage and wording. Both banks need descriptions of tools."
 
 
 def _make_sides(
@@ -303,7 +303,7 @@ def _ask_judge(
     """Ask the judge of A's recipe, with a journal of the comparison's own."""
     if a.folder is None or request.recipe is None:
         raise InputError(
-            f"--judge: {a.path} is not a run, and so has no judge. Give a run first."
+            f"--judge: {a.path} is not a run, and so has no judge. Give a run as A."
         )
     recipe = request.recipe.recipe
     config = recipe.judge.model_copy(update={"against": b.path})

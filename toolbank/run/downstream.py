@@ -41,22 +41,30 @@ def choose_retrievers(
         raise InputError(
             f"--retriever {unknown[0]}: the recipe of A has {', '.join(labels)}."
         )
-    chosen, notes = [], []
+    chosen, unlearned, asking = [], [], []
     for config in recipe.retrievers:
         if names and config.label not in names:
             continue
         parts = with_needs([config], recipe.retrievers)
         if not any(one.needs_queries for one in parts):
-            notes.append(f"{config.label} does not learn from requests.")
+            unlearned.append(config.label)
         elif config.asks and not names:
-            notes.append(f"{config.label} asks a model; name it with --retriever.")
+            asking.append(config.label)
         else:
             chosen.append(config)
     if not chosen:
         raise InputError(
             "No retriever of A's recipe learns from requests. Add tool2vec."
         )
-    return chosen, notes
+    reasons = {
+        "they do not learn from requests": unlearned,
+        "they ask a model (name them with --retriever)": asking,
+    }
+    return chosen, [
+        f"Not trained, since {why}: {', '.join(labels)}."
+        for why, labels in reasons.items()
+        if labels
+    ]
 
 
 def compare_downstream(
