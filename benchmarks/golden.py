@@ -82,8 +82,8 @@ show runs/batch 1
 show runs/rules statistics.median
 judge runs/rules --pairs 5
 judge runs/openai --against runs/quickstart
-compare runs/quickstart runs/rules shop --no-encoder
-compare runs/openai --no-encoder --json
+compare runs/quickstart runs/rules --no-encoder
+compare runs/openai shop --no-encoder --json
 evaluate runs/quickstart --on natural.jsonl --out evaluated.json
 search runs/quickstart "median without the blanks" -k 3
 search runs/quickstart --queries natural.jsonl --out found.jsonl -k 100

@@ -1,6 +1,7 @@
 """Banks of every form: two with intervals and a page of their own, more side by side."""
 
 import json
+import re
 import shutil
 from dataclasses import replace
 
@@ -51,9 +52,10 @@ def runs(finished):
     return finished
 
 
-def read_comparison(folder, name="comparison.json"):
-    [path] = folder.glob(f"runs/comparisons/mine-vs-other-*/{name}")
-    return read_json(path)
+def read_comparison(folder):
+    """The latest comparison."""
+    found = folder.glob("runs/comparisons/mine-vs-other-*/comparison-*.json")
+    return read_json(max(found, key=lambda path: path.stat().st_mtime_ns))
 
 
 def find(comparison, name):
@@ -61,17 +63,18 @@ def find(comparison, name):
     return found
 
 
-def test_three_banks_are_columns(folder):
-    done = do(folder, *("compare", "run", "data", "asked.jsonl", "--no-encoder"))
-    lines = [line.split() for line in done.stdout.splitlines()]
-    assert ["run", "data", "asked"] in lines
-    assert ["requests", "30", "30", "31"] in lines
-    assert ["tools", "4", "4", "0"] in lines
-    assert ["polish", "changed", "\u2013", "1.000", "1.000"] in lines
-    assert "overlap terse name" in done.stdout
+def test_a_dataset_and_a_file_are_banks(folder):
+    done = do(folder, *("compare", "data", "asked.jsonl", "--no-encoder"))
+    assert "30 requests of A and 31 of B" in done.stdout
     assert "data: 1 skipped: query: blank" in done.stderr
     assert "asked.jsonl: queries without tools" in " ".join(done.stderr.split())
     assert not {"\u001b", "\u202e"} & set(done.stdout)
+
+
+@pytest.mark.parametrize("banks", [["run"], ["run", "data", "asked.jsonl"]])
+def test_other_numbers_of_banks_than_two_are_refused(folder, banks):
+    done = do(folder, "compare", *banks, code=2)
+    assert "compare" in done.stderr and "A B" in done.stderr
 
 
 def test_json_has_what_a_script_needs(folder, monkeypatch):
@@ -80,31 +83,29 @@ def test_json_has_what_a_script_needs(folder, monkeypatch):
     command = ("compare", "run", "data", "--json", "--seed", "3")
     done = do(folder, *command)
     found = json.loads(done.stdout)
-    run, data = found["banks"]
-    assert (found["seed"], run["name"], data["name"]) == (3, "run", "data")
-    assert (run["asks"], data["asks"]) == (1, 0)
-    assert run["dispersion"] == data["dispersion"]
-    assert run["dispersion"]["n"] == 30
-    cosine = find(found["comparison"], "cosine of two requests")
-    assert cosine["a"] == pytest.approx(run["dispersion"]["cosine"], abs=1e-4)
+    assert (found["seed"], found["a"], found["b"]) == (3, "run", "data")
+    assert find(found, "cosine of two requests")["difference"] == 0
     assert do(folder, *command).stdout == done.stdout
+    # One file for the same figures, another for others.
+    do(folder, *command[:-1], "4")
+    assert len(list(folder.glob("comparisons/run-vs-data-*/comparison-*.json"))) == 2
 
 
-def test_without_an_encoder_the_rest_is_told(folder, monkeypatch):
+def test_without_an_encoder_the_rest_is_compared(folder, monkeypatch):
     missing = SentenceConfig(model=str(folder / "gone"))
     monkeypatch.setattr(measure, "SentenceConfig", lambda: missing)
-    done = do(folder, "compare", "run")
-    assert "without dispersion and topics" in done.stderr
+    done = do(folder, "compare", "run", "data")
+    assert "without cosines" in done.stderr
     assert "gone" in done.stderr
-    assert "self_bleu" in done.stdout
+    assert "distinct-2" in done.stdout
 
 
 def test_folders_of_one_name_are_told_apart(folder):
     (folder / "other").mkdir()
     (folder / "data").rename(folder / "other" / "run")
     done = do(folder, "compare", "run", "other/run", "--no-encoder", "--json")
-    names = [bank["name"] for bank in json.loads(done.stdout)["banks"]]
-    assert names == ["run", "other/run"]
+    found = json.loads(done.stdout)
+    assert (found["a"], found["b"]) == ("run", "other/run")
 
 
 def test_what_is_no_bank_is_refused(folder):
@@ -118,14 +119,15 @@ def test_what_is_no_bank_is_refused(folder):
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["run", "data", "asked.jsonl", "--judge"], "Give just two"),
+        (["run", "data", "--seeds", "2"], "--on"),
+        (["run", "data", "--set", "seed=1"], "--judge"),
         (["run", "data", "--retriever", "bm25"], "--on"),
         (["asked.jsonl", "data", "--on", "asked.jsonl"], "asked.jsonl"),
         (["data", "run", "--judge"], "not a run"),
         (["run", "data", "--out", "data"], "not the folder of a comparison"),
     ],
 )
-def test_what_two_banks_alone_can_do_is_named(folder, arguments, told):
+def test_what_cannot_be_compared_so_is_named(folder, arguments, told):
     if "--out" in arguments:
         done = do(folder, "compare", *arguments, "--no-encoder")
         [made] = (folder / "data").glob("run-vs-data-*")
@@ -143,7 +145,7 @@ def test_two_runs_are_paired_by_candidate_set(runs):
     assert (openings["b"], openings["winner"]) == (1, "A")
     assert find(found, "attempts accepted")["difference"] == 0
     assert not find(found, "tools used at least once")["holds"]
-    [page] = runs.glob("runs/comparisons/*/comparison.html")
+    [page] = runs.glob("runs/comparisons/*/comparison-*.html")
     assert found["sentences"][0] in page.read_text().replace("&#39;", "'")
     assert any("--on FILE" in text for text in found["missing"])
 
@@ -182,7 +184,7 @@ def test_other_seeds_are_not_paired(runs):
         "generate",
     )
     pairs = pair_attempts(runs / "runs/mine", runs / "runs/seven")
-    assert (pairs.pairs, "seeds" in pairs.reason) == ((), True)
+    assert (pairs.pairs, "same seed" in pairs.reason) == ((), True)
     done = do(runs, "compare", "runs/mine", "runs/seven", "--no-encoder")
     assert "Unpaired" in done.stdout
 
@@ -190,7 +192,7 @@ def test_other_seeds_are_not_paired(runs):
 def test_nothing_of_a_bank_becomes_markup(runs):
     named = (runs / "runs/other").rename(runs / "runs/<script>alert(1)<")
     do(runs, "compare", "runs/mine", named, "--no-encoder")
-    [page] = runs.glob("runs/comparisons/*/comparison.html")
+    [page] = runs.glob("runs/comparisons/*/comparison-*.html")
     text = page.read_text()
     assert "<script" not in text
     assert "&lt;script&gt;" in text
@@ -256,7 +258,7 @@ def test_retrievers_are_trained_once_on_both_and_tested_on_others(runs):
     command = ("compare", "runs/mine", "runs/other", "--no-encoder", "--on", "on.jsonl")
     more = ("--seeds", "2", *sets(RETRIEVERS))
     do(runs, *command, *more)
-    found = read_comparison(runs, "comparison-on-*.json")
+    found = read_comparison(runs)
     downstream = found["downstream"]
     assert downstream["requests"] == 30
     assert downstream["copies"] == {"mine": 4, "other": 0}
@@ -264,10 +266,17 @@ def test_retrievers_are_trained_once_on_both_and_tested_on_others(runs):
     recall = find(found, "R@5 of words")
     assert recall["n"] == 30
     assert recall["low"] <= recall["difference"] <= recall["high"]
-    models = sorted(runs.glob("runs/comparisons/*/models/*/models/words"))
+    models = sorted(runs.glob("runs/comparisons/*/sweep-on-*/*/models/words"))
     made = [path.stat().st_mtime_ns for path in models]
     assert len(models) == 4
     do(runs, *command, *more)
     assert [path.stat().st_mtime_ns for path in models] == made
+    # It is an ordinary sweep, and another file trains nothing.
+    [tables] = runs.glob("runs/comparisons/*/sweep-on-*/tables.tex")
+    assert "words" in tables.read_text()
+    write_lines(runs / "more.jsonl", rows[:20])
+    done = do(runs, *command[:-1], "more.jsonl", *more)
+    assert len(re.findall(r"^retrievers/words +as in", done.stderr, re.M)) == 4
+    assert read_comparison(runs)["downstream"]["requests"] == 20
     done = do(runs, *command, *sets("retrievers=[{type: bm25}]"), code=2)
     assert "learns from requests" in done.stderr

@@ -3,7 +3,7 @@
 import csv
 import io
 import re
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
@@ -19,6 +19,7 @@ from toolbank.evaluation.evaluate import (
     read_measured,
     write_hits,
 )
+from toolbank.evaluation.figure_table import FigureTable, write_csv
 from toolbank.evaluation.over_seeds import (
     MeasuredRun,
     PairedTest,
@@ -27,8 +28,8 @@ from toolbank.evaluation.over_seeds import (
     list_sets,
     summarise_seeds,
 )
-from toolbank.evaluation.paired import compare_over_seeds, holm
-from toolbank.evaluation.seed_tables import SeedTable, make_tables, write_csv
+from toolbank.evaluation.paired import compare_columns, holm
+from toolbank.evaluation.seed_tables import make_tables
 from toolbank.evaluation.sets import held_out_set, make_set
 from toolbank.retrievers.settings import Bm25Config
 from toolbank.system.errors import InputError
@@ -77,7 +78,7 @@ def test_any_two_retrievers_and_any_two_settings_are_compared_on_the_same_reques
         ("x=2", "b", "x=1", "b"),
     ]
     assert found["x=2", "a", "x=1", "a"].difference == pytest.approx(0.4)
-    alone = compare_over_seeds(B - A)
+    [alone] = compare_columns((B - A)[:, :, None])
     for key, value in vars(alone).items():
         assert vars(found["x=1", "b", "x=1", "a"])[key] == pytest.approx(value)
     assert [t.p_holm for t in tests] == holm([t.p for t in tests])
@@ -142,8 +143,18 @@ def test_a_set_that_is_empty_in_a_run_is_not_summed_up():
     nothing = replace(
         full.measured[0], evaluated=make_set("test", bank, []), values=A[:0]
     )
-    assert list_sets([full]) == ["test"]
-    assert list_sets([full, replace(full, measured=(nothing,))]) == []
+    assert list_sets([full]) == (["test"], [])
+    names, notes = list_sets([full, replace(full, measured=(nothing,))])
+    assert not names
+    assert "test: skipped" in notes[0] and "evaluate.on" in notes[1]
+
+
+@pytest.mark.parametrize("value", [0, 1])
+def test_the_interval_of_a_share_of_none_or_all_is_one_of_shares(value):
+    run = make_run("", 0, {"a": np.full(20, value)})
+    for figure in summarise_seeds([run], CONFIG, 0):
+        assert 0 <= figure.low <= figure.mean == value <= figure.high <= 1
+        assert figure.high - figure.low == pytest.approx(0.161, abs=0.001)
 
 
 def test_hits_that_are_read_again_have_the_metrics_of_the_search(tmp_path):
@@ -231,7 +242,9 @@ def test_each_format_shows_names_as_they_are_and_runs_none_of_them():
         }
         assert not re.search(r"(?<!\\)[<>`]", "".join(lines))
     for rows in (figures, tests):
-        found = list(csv.DictReader(io.StringIO(write_csv(rows))))
+        found = list(
+            csv.DictReader(io.StringIO(write_csv([asdict(row) for row in rows])))
+        )
         for cells in found:
             for cell in cells.values():
                 assert not re.match(r"[=+@]|-\D", cell)
@@ -241,7 +254,7 @@ def test_each_format_shows_names_as_they_are_and_runs_none_of_them():
 @given(st.lists(st.text(min_size=1), min_size=1, max_size=3))
 def test_any_name_keeps_its_place_in_a_table_of_latex(names):
     rows = tuple((name, "1.0") for name in names)
-    cells = read_latex(SeedTable("k", "n", ("name", "R@5"), rows, 1).as_latex())
+    cells = read_latex(FigureTable("k", "n", ("name", "R@5"), rows, 1).as_latex())
     assert [row[1] for row in cells] == ["R@5", *["1.0"] * len(names)]
 
 

@@ -5,7 +5,11 @@ from hypothesis import strategies as st
 from scipy.stats import bootstrap
 
 from toolbank.evaluation.figures import FEWEST
-from toolbank.evaluation.paired import compare_columns, compare_over_seeds, holm
+from toolbank.evaluation.paired import compare_columns, holm
+
+
+def compare_one(values, **more):
+    return compare_columns(np.array(values)[:, :, None], **more)[0]
 
 
 def draw(random, seeds, n, *, mean=0.0, by_seed=0.0, by_request=0.3, rest=0.3):
@@ -19,7 +23,7 @@ def draw(random, seeds, n, *, mean=0.0, by_seed=0.0, by_request=0.3, rest=0.3):
 
 def test_of_one_seed_the_interval_is_that_of_a_library():
     values = np.random.default_rng(3).choice([-1, -0.5, 0, 1], (1, 80))
-    ours = compare_over_seeds(values, resamples=50_000)
+    ours = compare_one(values, resamples=50_000)
     theirs = bootstrap(
         (values[0],), np.mean, n_resamples=50_000, method="percentile", rng=1
     )
@@ -35,7 +39,7 @@ def test_of_one_seed_the_interval_is_that_of_a_library():
 def test_of_many_seeds_and_requests_the_interval_is_that_of_the_normal_model():
     values = draw(np.random.default_rng(0), 40, 400, by_seed=0.05)
     error = np.sqrt(values.mean(axis=1).var() / 40 + values.mean(axis=0).var() / 400)
-    found = compare_over_seeds(values)
+    found = compare_one(values)
     assert found.high - found.low == pytest.approx(2 * 1.96 * error, rel=0.06)
 
 
@@ -44,7 +48,7 @@ def test_of_many_seeds_and_requests_the_interval_is_that_of_the_normal_model():
 def test_no_difference_is_called_one_in_at_most_one_of_twenty_or_nearly(seeds, by_seed):
     random = np.random.default_rng(seeds)
     found = [
-        compare_over_seeds(draw(random, seeds, 100, by_seed=by_seed), resamples=400)
+        compare_one(draw(random, seeds, 100, by_seed=by_seed), resamples=400)
         for _ in range(300)
     ]
     assert sum(one.low <= 0 <= one.high for one in found) >= 0.93 * 300
@@ -53,7 +57,7 @@ def test_no_difference_is_called_one_in_at_most_one_of_twenty_or_nearly(seeds, b
 
 def test_a_clear_difference_is_found():
     values = draw(np.random.default_rng(1), 3, 200, mean=0.2, by_seed=0.02)
-    found = compare_over_seeds(values)
+    found = compare_one(values)
     assert 0 < found.low < 0.2 < found.high
     assert found.p == pytest.approx(2 / 10_001)
 
@@ -61,30 +65,27 @@ def test_a_clear_difference_is_found():
 def test_the_same_result_under_every_seed_is_as_sure_as_one_and_another_less():
     row = np.random.default_rng(2).choice([-1.0, 0, 1], 90)
     once, thrice = (
-        compare_over_seeds(np.tile(row, (seeds, 1)), resamples=20_000)
-        for seeds in (1, 3)
+        compare_one(np.tile(row, (seeds, 1)), resamples=20_000) for seeds in (1, 3)
     )
     assert (thrice.low, thrice.high) == pytest.approx((once.low, once.high), abs=0.01)
-    moved = compare_over_seeds(row + np.array([[-0.2], [0], [0.2]]))
+    moved = compare_one(row + np.array([[-0.2], [0], [0.2]]))
     assert moved.high - moved.low > 1.2 * (thrice.high - thrice.low)
 
 
 def test_requests_of_one_seed_alone_are_compared_too():
     random = np.random.default_rng(4)
-    vectors = [random.normal(0.5, 0.3, size) for size in (20, 40, 30)]
-    found = compare_over_seeds(vectors)
-    assert found.difference == pytest.approx(np.mean([v.mean() for v in vectors]))
+    matrix = np.full((3, 90), np.nan)
+    for row, (start, end) in zip(matrix, ((0, 20), (20, 60), (60, 90)), strict=True):
+        row[start:end] = random.normal(0.5, 0.3, end - start)
+    found = compare_one(matrix)
+    assert found.difference == pytest.approx(np.nanmean(matrix, axis=1).mean())
     assert (found.n, found.seeds) == (90, 3)
     assert found.low < found.difference < found.high
-    shared = np.full((3, 60), np.nan)
-    for row, vector in zip(shared, vectors, strict=True):
-        row[: len(vector)] = vector
-    assert compare_over_seeds(shared).n == 40
 
 
 @pytest.mark.parametrize("n", [1, FEWEST - 1])
 def test_of_too_few_requests_there_is_no_interval(n):
-    found = compare_over_seeds(np.ones((3, n)))
+    found = compare_one(np.ones((3, n)))
     assert (found.difference, found.low, found.high, found.p) == (1, None, None, None)
 
 
@@ -92,16 +93,16 @@ def test_of_too_few_requests_there_is_no_interval(n):
     "value, is_sure", [(0.0, False), (0.01, False), (1.0, True), (-1.0, True)]
 )
 def test_requests_that_are_all_alike_are_no_surer_than_their_number(value, is_sure):
-    found = compare_over_seeds(np.full((3, 30), value))
+    found = compare_one(np.full((3, 30), value))
     assert (found.p <= 0.05) == (found.low * found.high > 0) == is_sure
     assert found.high - found.low > 0.05
     assert found.low <= value <= found.high
 
 
-@pytest.mark.parametrize("given", [[], [[0.1, 0.2], []]])
+@pytest.mark.parametrize("given", [np.zeros((0, 3)), [[0.1, 0.2], [np.nan] * 2]])
 def test_a_seed_without_a_request_is_refused(given):
     with pytest.raises(ValueError, match="seed"):
-        compare_over_seeds([np.array(one) for one in given])
+        compare_one(given)
 
 
 MATRICES = st.integers(0, 10_000).map(
@@ -113,9 +114,7 @@ MATRICES = st.integers(0, 10_000).map(
 
 @given(MATRICES)
 def test_p_and_interval_agree_and_swapping_the_methods_turns_them_over(values):
-    found, swapped = (
-        compare_over_seeds(one, resamples=200) for one in (values, -values)
-    )
+    found, swapped = (compare_one(one, resamples=200) for one in (values, -values))
     assert found.p == swapped.p
     assert (found.low, found.high) == pytest.approx((-swapped.high, -swapped.low))
     # 5 % of 200 resamples: the ends lie between two of them.
@@ -127,7 +126,7 @@ def test_a_column_is_compared_as_it_is_alone(values):
     columns = np.stack([values, values**2, np.zeros_like(values)], axis=2)
     together = compare_columns(columns, resamples=50)
     for column, found in enumerate(together):
-        alone = compare_over_seeds(columns[:, :, column], resamples=50)
+        alone = compare_one(columns[:, :, column], resamples=50)
         for key, value in vars(found).items():
             assert vars(alone)[key] == pytest.approx(value)
 

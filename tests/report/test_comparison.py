@@ -22,7 +22,9 @@ def test_the_better_bank_is_named_with_its_gain(better, sign):
     verdict, gain, *more = compare(recall).summarise()
     assert f"{better} (" in verdict
     assert "1 of 1 figure" in verdict
-    for part in (f"{better}'s", "2.1 points more", "0.4 to 3.8; 3 seeds, 480 requests"):
+    ends = "+0.4 to +3.8" if sign > 0 else "-3.8 to -0.4"
+    parts = (f"{sign * 2.1:+.1f} points ({ends})", "3 seeds, 480 requests")
+    for part in (f"{better} is better", *parts):
         assert part in gain
     assert not more
 

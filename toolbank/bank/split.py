@@ -168,7 +168,7 @@ class SplitConfig(Config):
     )
     test: float = Field(
         default=0.1,
-        gt=0,
+        ge=0,
         le=1,
         description="share of the queries in the test split; up to 1 if the recipe has `dataset`",
     )

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -18,32 +15,12 @@ from toolbank.encoders import load_encoder
 from toolbank.encoders.sentence import SentenceConfig
 from toolbank.system.errors import InputError
 from toolbank.system.folders import is_run_folder
-from toolbank.system.terminal import align, one_line
+from toolbank.system.terminal import one_line
 
 if TYPE_CHECKING:
     from toolbank.encoders.base import Encoder
-    from toolbank.report.comparison import BankComparison
-    from toolbank.requests.quality.measure import Quality
-    from toolbank.run.comparison import ComparisonRequest
-
 
 _LONGEST = 200
-
-
-def measure_banks(
-    banks: Sequence[tuple[str, Bank]], encoder: Encoder | None, seed: int
-) -> list[tuple[str, Quality]]:
-    """Measure each bank by itself. Without an encoder, there is no dispersion."""
-    from toolbank.requests.quality.measure import add_dispersion, measure_quality
-
-    found = []
-    for name, bank in banks:
-        quality = measure_quality(bank, seed)
-        if encoder is not None:
-            label = encoder.config.label
-            quality = add_dispersion(quality, bank, encoder.encode_queries, label, seed)
-        found.append((name, quality))
-    return found
 
 
 def read_bank(path: Path) -> Bank:
@@ -77,129 +54,49 @@ def _load() -> Encoder | None:
     try:
         return load_encoder(SentenceConfig())
     except InputError as error:
-        complain(
-            f"without dispersion and topics, because no encoder could be loaded: {error}"
-        )
+        complain(f"without cosines, because no encoder could be loaded: {error}")
         return None
 
 
-def _name(paths: Sequence[Path]) -> list[str]:
-    """The last part of each path, or the whole path if another one ends the same."""
-    last = [path.stem if path.is_file() else path.resolve().name for path in paths]
-    return [
-        name if last.count(name) == 1 else str(path)
-        for name, path in zip(last, paths, strict=True)
-    ]
-
-
-_WIDEST = 16
-_NOTHING = "\u2013"
-
-
-def format_banks(banks: Sequence[tuple[str, Quality]]) -> str:
-    """Format a table of all figures side by side, by their keys in the JSON."""
-    figures = [dict(_flatten(quality.as_json())) for _, quality in banks]
-    head = ["", *(one_line(name, _WIDEST) for name, _ in banks)]
-    rows = [
-        [one_line(key, 60), *(one.get(key, _NOTHING) for one in figures)]
-        for key in dict.fromkeys(chain(*figures))
-    ]
-    return "\n".join(align([head, *rows], right=range(1, len(head))))
-
-
-def _flatten(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
-    """The numbers of a JSON object, by their paths; lists have none, but by `kind`."""
-    if isinstance(value, dict):
-        for key, one in value.items():
-            if key != "commonest":
-                yield from _flatten(one, f"{path} {key}".strip())
-    elif isinstance(value, list | tuple):
-        for one in value:
-            if isinstance(one, dict) and "kind" in one:
-                yield from _flatten(one, f"{path} {one['kind']}")
-    elif isinstance(value, float):
-        yield path, f"{value:.3f}"
-    elif isinstance(value, int):
-        yield path, f"{value:,}"
-
-
-_COMPARISONS = "comparisons"
-
-
-def compare_two(
-    paths: Sequence[Path],
-    banks: Sequence[tuple[str, Bank]],
-    request: ComparisonRequest,
-    encoder: Encoder | None,
-    settings: Sequence[str],
-) -> tuple[BankComparison, Path]:
-    """Compare two banks, and write the comparison; returns it and its page.
-
-    `request.folder` is where the folder of the comparison is made.
-
-    Raises:
-        InputError: a file can't be used, or a retriever can't be fitted.
-        ReplyPendingError: the verdicts come in a batch.
-    """
-    from toolbank.report.comparison import write_comparison
-    from toolbank.run.comparison import (
-        COMPARISON,
-        ComparedPlace,
-        compare_places,
-        name_comparison,
-        name_files,
+def _name(a: Path, b: Path) -> tuple[str, str]:
+    """The last part of each path, or the whole paths if both end the same."""
+    first, second = (
+        path.stem if path.is_file() else path.resolve().name for path in (a, b)
     )
-    from toolbank.run.recipe import load_recipe, recipe_of_dataset
-    from toolbank.system.folders import claim_folder
+    return (str(a), str(b)) if first == second else (first, second)
 
-    first = paths[0]
-    recipe = None
-    if request.on or request.judges:
-        if first.is_file():
-            raise InputError(
-                f"{first}: a file has no tools to train on. Give a run first."
-            )
-        load = load_recipe if is_run_folder(first) else recipe_of_dataset
-        recipe = load(str(first), settings)
-    a, b = (
-        ComparedPlace(name, path, bank)
-        for path, (name, bank) in zip(paths, banks, strict=True)
-    )
-    folder = request.folder / name_comparison(a, b)
-    claim_folder(folder, COMPARISON)
-    request = replace(request, folder=folder, recipe=recipe)
-    embed = encoder.encode_queries if encoder else None
-    found = compare_places(a, b, request, embed)
-    return found, write_comparison(found, folder, name_files(request))
+
+_BANK = (
+    "A run folder, a dataset folder of any format, or a JSONL file with a query and its "
+    "tools per line."
+)
 
 
 def compare(
-    banks: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="RUN|DIR|FILE",
-            help="Run folders, dataset folders of any format, or JSONL files with a query and "
-            "its tools per line. Two are compared with intervals, more side by side.",
-        ),
+    a: Annotated[Path, typer.Argument(metavar="A", help=_BANK)],
+    b: Annotated[
+        Path, typer.Argument(metavar="B", help="The bank to compare with it.")
     ],
     on: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Train the retrievers of the first bank's recipe on both banks, and test them on "
+            help="Train the retrievers of A's recipe on both banks, and test them on "
             "the requests of this file, with `query` and `tools` in each line.",
         ),
     ] = None,
     seeds: Annotated[
-        int,
-        typer.Option(metavar="N", min=1, help="Number of seeds of these trainings."),
-    ] = 3,
+        int | None,
+        typer.Option(
+            metavar="N", min=1, help="Number of seeds of these trainings (default: 3)."
+        ),
+    ] = None,
     retriever: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME", help="Train only this retriever; repeatable."),
     ] = None,
     judge: Annotated[
-        bool, typer.Option("--judge", help="Ask the judge of the first bank's recipe.")
+        bool, typer.Option("--judge", help="Ask the judge of A's recipe.")
     ] = False,
     settings: SetOption = None,
     out: Annotated[
@@ -216,39 +113,51 @@ def compare(
         bool,
         typer.Option(
             "--encoder/--no-encoder",
-            help="Embed queries to measure their dispersion and find topics.",
+            help="Embed requests to compare their cosines.",
         ),
     ] = True,
 ) -> None:
-    """Compare banks: which is better, by how much, and how sure."""
+    """Compare two banks: which is better, by how much, and how sure."""
     import json
 
-    from toolbank.run.comparison import ComparisonRequest
+    from toolbank.report.comparison import format_comparison, write_comparison
+    from toolbank.run.comparison import (
+        COMPARISON,
+        ComparedPlace,
+        ComparisonRequest,
+        compare_places,
+        name_comparison,
+    )
+    from toolbank.run.recipe import load_recipe, recipe_of_dataset
+    from toolbank.system.folders import claim_folder
 
-    if len(banks) != 2 and (on or retriever or judge or settings or out):
-        raise InputError(
-            "--on, --retriever, --judge, --set and --out compare two banks. Give just two."
-        )
-    if retriever and not on:
-        raise InputError("--retriever: nothing is trained without --on FILE.")
-    read = [*zip(_name(banks), map(read_bank, banks), strict=True)]
+    if (retriever or seeds) and not on:
+        option = "--retriever" if retriever else "--seeds"
+        raise InputError(f"{option}: nothing is trained without --on FILE.")
+    if settings and not (on or judge):
+        raise InputError("--set: no recipe is used without --on FILE or --judge.")
+    names = _name(a, b)
+    first, second = (
+        ComparedPlace(name, path, read_bank(path))
+        for name, path in zip(names, (a, b), strict=True)
+    )
+    recipe = None
+    if on or judge:
+        if a.is_file():
+            raise InputError(f"{a}: a file has no tools to train on. Give a run as A.")
+        load = load_recipe if is_run_folder(a) else recipe_of_dataset
+        recipe = load(str(a), settings or ())
+    home = a.resolve().parent if is_run_folder(a) else Path.cwd()
+    folder = (out or home / "comparisons") / name_comparison(first, second)
+    claim_folder(folder, COMPARISON)
+    request = ComparisonRequest(
+        folder, seed, on, seeds or 3, retriever or (), judge, recipe
+    )
     loaded = _load() if encoder else None
-    found = measure_banks(read, loaded, seed)
-    content: dict[str, Any] = {
-        "seed": seed,
-        "banks": [{"name": name, **one.as_json()} for name, one in found],
-    }
-    texts = []
-    if len(banks) == 2:
-        from toolbank.report.comparison import format_comparison
-
-        home = banks[0].resolve().parent if is_run_folder(banks[0]) else Path.cwd()
-        folder = out or home / _COMPARISONS
-        request = ComparisonRequest(folder, seed, on, seeds, retriever or (), judge)
-        comparison, page = compare_two(banks, read, request, loaded, settings or ())
-        content["comparison"] = comparison.as_json()
-        texts = [format_comparison(comparison), f"The page: {page}"]
+    embed = loaded.encode_queries if loaded else None
+    found = compare_places(first, second, request, embed)
+    page = write_comparison(found, folder)
     if as_json:
-        typer.echo(json.dumps(content, indent=1))
+        typer.echo(json.dumps(found.as_json(), indent=1))
     else:
-        echo("\n\n".join(texts or [format_banks(found)]))
+        echo(f"{format_comparison(found)}\n\nThe page: {page}")

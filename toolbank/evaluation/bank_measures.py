@@ -16,12 +16,11 @@ from toolbank.bank.bank import Bank, Label
 from toolbank.bank.records import AttemptRecord, Query
 from toolbank.evaluation.paired_figures import (
     FigureKind,
-    Measure,
+    OfRows,
     PairedFigure,
     Rows,
-    Sums,
-    compare_ratios,
-    compare_sets,
+    compare_figure,
+    ratio_of,
 )
 from toolbank.requests.judge.judges import read_features
 from toolbank.requests.profile.classes import class_wording, measure_wording
@@ -94,34 +93,27 @@ def compare_banks(
     for which both have one, or of a sample of the larger bank.
     """
     kinds = [*_WORDING]
-    if a.has_attempts and b.has_attempts:
-        kinds += _PRICE
+    values = [_value_units(one) for one in (a, b)]
     if a.graded and b.graded:
         kinds += _LABELS
-    values = [_value_units(one) for one in (a, b)]
-    endings = Counter(
-        name
-        for units in values
-        for row in units
-        for name in row
-        if name.startswith("attempts ")
-    )
-    kinds += [
-        FigureKind("Price", name, "share", "higher" if name == _ACCEPTED else "lower")
-        for name, _ in endings.most_common(_MOST_ENDINGS)
-        if a.has_attempts and b.has_attempts
-    ]
-    ratios = [
-        Measure(kind, *(_sum_units(units, kind.name) for units in values))
-        for kind in kinds
-    ]
+    if a.has_attempts and b.has_attempts:
+        endings = Counter(
+            name
+            for row in chain(*values)
+            for name in row
+            if name.startswith("attempts")
+        )
+        kinds += _PRICE
+        kinds += [
+            FigureKind(
+                "Price", name, "share", "higher" if name == _ACCEPTED else "lower"
+            )
+            for name, _ in endings.most_common(_MOST_ENDINGS)
+        ]
+    ratios = (_compare_ratio(kind, *values, paired=paired) for kind in kinds)
     return [
         *_compare_variety(a, b, seed, paired=paired, embed=embed),
-        *(
-            one
-            for one in compare_ratios(ratios, seed, paired=paired)
-            if one.difference is not None
-        ),
+        *(one for one in ratios if one.difference is not None),
     ]
 
 
@@ -156,9 +148,10 @@ def _compare_variety(
     ]
     # A group that is left out takes its words with it.
     most = min(_MOST_WORDS, *(int(0.95 * one.n_words) for one in samples))
-    makers: dict[FigureKind, Callable[[_Sample], _OfRows]] = {
+    makers: dict[FigureKind, Callable[[_Sample], OfRows]] = {
         _DISTINCT: lambda one: partial(one.distinct_pairs, most),
         _OPENINGS: lambda one: one.commonest_openings,
+        _NEAR_DUPLICATES: lambda one: one.near_duplicates,
     }
     if a.bank.tools and b.bank.tools:
         makers |= {
@@ -166,8 +159,9 @@ def _compare_variety(
             _GINI: lambda one: one.gini,
             _SETS: lambda one: one.distinct_sets,
         }
-    measures = [Measure(kind, *map(make, samples)) for kind, make in makers.items()]
-    yield from compare_sets(measures, n, paired=paired)
+    for kind, make in makers.items():
+        of_a, of_b = map(make, samples)
+        yield compare_figure(kind, of_a, of_b, (n, n), paired=paired)
     if embed is None or n < 2:
         return
     n = min(n, _MOST_EMBEDDED)
@@ -175,14 +169,10 @@ def _compare_variety(
     cosines = [one @ one.T for one in vectors]
     for matrix in cosines:
         np.fill_diagonal(matrix, 0)
-    measures = [
-        Measure(kind, *(partial(of, one) for one in cosines))
-        for kind, of in ((_COSINE, _mean_cosine), (_NEAREST, _nearest_cosine))
-    ]
-    yield from compare_sets(measures, n, paired=paired)
+    for kind, of in ((_COSINE, _mean_cosine), (_NEAREST, _nearest_cosine)):
+        of_a, of_b = (partial(of, one) for one in cosines)
+        yield compare_figure(kind, of_a, of_b, (n, n), paired=paired)
 
-
-_OfRows = Callable[[Rows], float]
 
 _USED = FigureKind("Coverage", "tools used at least once", "share", "higher")
 _GINI = FigureKind("Coverage", "Gini coefficient of uses", "number", "lower")
@@ -190,6 +180,9 @@ _SETS = FigureKind("Coverage", "distinct sets of tools", "share", "higher")
 _DISTINCT = FigureKind("Variety", "distinct-2", "number", "higher")
 _OPENINGS = FigureKind(
     "Variety", "requests with one of the 10 commonest openings", "share", "lower"
+)
+_NEAR_DUPLICATES = FigureKind(
+    "Variety", "near-duplicates of another request", "share", "lower"
 )
 _COSINE = FigureKind("Variety", "cosine of two requests", "number", "lower")
 _NEAREST = FigureKind("Variety", "cosine with the nearest request", "number", "lower")
@@ -219,6 +212,12 @@ class _Sample:
             for one in queries
         ]
         self._pairs = [[*pairwise(one)] for one in words]
+        seen = NearDuplicates(THRESHOLD, [one.query for one in queries].__getitem__)
+        for one in queries:
+            seen.add(one.query)
+        self._copies = [
+            {number for number, _ in seen.find_all(one.query)} for one in queries
+        ]
         self._openings = [tuple(one[:_OPENING_WORDS]) for one in words]
 
     def _count(self, rows: Rows) -> Counter[int | str]:
@@ -241,6 +240,10 @@ class _Sample:
         pairs = [*islice(chain.from_iterable(self._pairs[row] for row in rows), most)]
         return len(set(pairs)) / (len(pairs) or 1)
 
+    def near_duplicates(self, rows: Rows) -> float:
+        kept = {*rows.tolist()}
+        return sum(len(self._copies[row] & kept) > 1 for row in kept) / len(kept)
+
     def commonest_openings(self, rows: Rows) -> float:
         counts = Counter(self._openings[row] for row in rows)
         return sum(n for _, n in counts.most_common(_COMMONEST)) / len(rows)
@@ -248,7 +251,6 @@ class _Sample:
 
 _ACCEPTED = "attempts accepted"
 _WORDING = (
-    FigureKind("Variety", "near-duplicates of another request", "share", "lower"),
     FigureKind("Wording", "requests in the tools' words", "share", "lower"),
     FigureKind("Wording", "requests that paraphrase the tools' words", "share", ""),
     FigureKind("Wording", "requests that name the outcome alone", "share", ""),
@@ -275,18 +277,23 @@ _Values = dict[str, tuple[float, float]]
 """Numerators and denominators by the names of figures."""
 
 
-def _sum_units(units: Sequence[_Values], name: str) -> Sums:
+def _compare_ratio(
+    kind: FigureKind, a: Sequence[_Values], b: Sequence[_Values], *, paired: bool
+) -> PairedFigure:
     # An attempt that did not end so counts in the denominator.
-    missing = (0.0, 1.0 if name.startswith("attempts ") else 0.0)
-    return np.array([row.get(name, missing) for row in units], np.float64)
+    missing = (0.0, 1.0 if kind.name.startswith("attempts") else 0.0)
+    sums = [
+        np.array([row.get(kind.name, missing) for row in units], np.float64)
+        for units in (a, b)
+    ]
+    n = min(int((one[:, 1] > 0).sum()) for one in sums)
+    of_a, of_b = map(ratio_of, sums)
+    return compare_figure(kind, of_a, of_b, (len(a), len(b)), paired=paired, n=n)
 
 
 def _value_units(one: ComparedBank) -> list[_Values]:
     """The figures of each unit: those of its attempt, and those of its request."""
     texts = [query.query for query in one.queries]
-    seen = NearDuplicates(THRESHOLD, texts.__getitem__)
-    for text in texts:
-        seen.add(text)
     checker = TextChecker(one.bank.tools)
     measured = zip(grade(texts), measure_wording(one.bank, one.queries), strict=True)
     found = []
@@ -297,7 +304,6 @@ def _value_units(one: ComparedBank) -> list[_Values]:
             reading, wording = next(measured)
             text, names = query.query, query.tools
             values = {
-                "near-duplicates of another request": len([*seen.find_all(text)]) > 1,
                 "requests with several commands": read_features(text).chained_commands
                 > 0,
                 "words per request": len(text.split()),

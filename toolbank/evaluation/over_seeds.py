@@ -108,22 +108,34 @@ def _stack(runs: Sequence[MeasuredRun], name: str) -> _Cubes:
     return cubes
 
 
-def list_sets(runs: Sequence[MeasuredRun]) -> list[str]:
-    """List the sets with a request in every run."""
-    sizes: dict[str, int] = {}
-    for run in runs:
-        own = {one.evaluated.name: len(one.values) for one in run.measured}
-        sizes = {
-            name: min(size, own.get(name, 0)) for name, size in (sizes or own).items()
-        }
-    return [name for name, size in sizes.items() if size]
+def list_sets(runs: Sequence[MeasuredRun]) -> tuple[list[str], list[str]]:
+    """List the sets with a request in every run; returns notes on the others, too."""
+    having = Counter(
+        name
+        for run in runs
+        for name in {one.evaluated.name for one in run.measured if len(one.values)}
+    )
+    found = (one.evaluated.name for run in runs for one in run.measured)
+    names = [name for name in dict.fromkeys(found) if having[name]]
+    notes = [
+        f"{name}: skipped, since only {having[name]:,} of {len(runs):,} runs have requests in it."
+        for name in names
+        if having[name] < len(runs)
+    ]
+    common = [name for name in names if having[name] == len(runs)]
+    if not common:
+        notes.append(
+            "There are no figures: no set has test requests in every run. Give the bank a test "
+            "split, or list a file of requests in evaluate.on."
+        )
+    return common, notes
 
 
 def summarise_seeds(
     runs: Sequence[MeasuredRun], config: EvaluateConfig, seed: int
 ) -> Iterator[SeedFigure]:
     """Summarise every metric of every retriever and setting on every set."""
-    for name in list_sets(runs):
+    for name in list_sets(runs)[0]:
         metrics = {
             (run.setting, one.retriever): one.metrics(config)
             for run in runs
@@ -133,7 +145,10 @@ def summarise_seeds(
         for (setting, retriever), cube in _stack(runs, name).items():
             means = np.nanmean(cube, axis=1)
             spread = means.std(axis=0, ddof=1).tolist() if len(means) > 1 else None
-            compared = compare_columns(cube, resamples=config.resamples, seed=seed)
+            # As differences from -1 to 1, so that no interval of equal values leaves 0 to 1.
+            compared = compare_columns(
+                2 * cube - 1, resamples=config.resamples, seed=seed
+            )
             pairs = zip(metrics[setting, retriever], compared, strict=True)
             for column, ((metric, k), one) in enumerate(pairs):
                 yield SeedFigure(
@@ -142,10 +157,10 @@ def summarise_seeds(
                     name,
                     metric,
                     k,
-                    mean=one.difference,
+                    mean=float(means[:, column].mean()),
                     sd=None if spread is None else spread[column],
-                    low=one.low,
-                    high=one.high,
+                    low=None if one.low is None else (one.low + 1) / 2,
+                    high=None if one.high is None else (one.high + 1) / 2,
                     n=one.n,
                     seeds=one.seeds,
                 )
@@ -156,13 +171,13 @@ def compare_pairs(
 ) -> tuple[list[PairedTest], list[str]]:
     """Compare any two retrievers of a setting, and any two settings of a retriever.
 
-    By recall at the main cut-off. Returns the tests, and sentences on pairs without a request in
-    common, which cannot be compared.
+    By recall at the main cut-off. Returns the tests, and notes on sets and pairs that cannot be
+    compared.
     """
     k = main_k(config.ks)
     tests: list[PairedTest] = []
-    notes: list[str] = []
-    for name in list_sets(runs):
+    names, notes = list_sets(runs)
+    for name in names:
         column = next(
             one.metrics(config).index(("recall", k))
             for one in runs[0].measured

@@ -37,40 +37,12 @@ class SeedDifference:
     seeds: int
 
 
-def compare_over_seeds(
-    differences: NDArray[np.float64] | Sequence[NDArray[np.float64]],
-    *,
-    resamples: int = RESAMPLES,
-    seed: int = 0,
-) -> SeedDifference:
-    """Compare two methods by the differences of each request under each seed.
-
-    `differences` is a matrix [seeds, n] if every seed has the same requests; NaN marks a request
-    that a seed lacks. If the seeds share no request, it is a list with a vector for each seed.
-    See `compare_columns`.
-
-    Raises:
-        ValueError: there is no seed, or one without a request.
-    """
-    if not isinstance(differences, np.ndarray):
-        differences = _stack_apart(differences)
-    return compare_columns(differences[:, :, None], resamples=resamples, seed=seed)[0]
-
-
-def _stack_apart(vectors: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
-    """Put vectors of different requests into a matrix, each in columns of its own."""
-    matrix = np.full((len(vectors), sum(map(len, vectors))), np.nan)
-    start = 0
-    for row, vector in zip(matrix, vectors, strict=True):
-        row[start : start + len(vector)] = vector
-        start += len(vector)
-    return matrix
-
-
 def compare_columns(
     differences: NDArray[np.float64], *, resamples: int = RESAMPLES, seed: int = 0
 ) -> list[SeedDifference]:
     """Compare m pairs of methods, each by a slice of `differences` [seeds, n, m].
+
+    NaN marks a request that a seed lacks.
 
     The interval is the percentile interval of a bootstrap that draws seeds and requests, each with
     replacement: a request drawn twice counts twice under every seed (the pigeonhole bootstrap, Owen
@@ -96,7 +68,7 @@ def compare_columns(
         low, high, p = None, None, None
         if n >= FEWEST:
             low, high = np.quantile(drawn[:, column], (0.025, 0.975)).tolist()
-            p = find_p(drawn[:, column])
+            p = _find_p(drawn[:, column])
             if np.ptp(values) < _ROUNDING:
                 alike = np.full((n, 1), mean)
                 [(low, high)] = difference_intervals(alike, 1, seed)
@@ -106,7 +78,7 @@ def compare_columns(
     return compared
 
 
-def find_p(drawn: NDArray[np.float64]) -> float:
+def _find_p(drawn: NDArray[np.float64]) -> float:
     """Return the two-sided p-value of no difference, from resampled differences."""
     sides = (drawn <= _ROUNDING).sum(), (drawn >= -_ROUNDING).sum()
     return float(min(1.0, 2 * (1 + min(sides)) / (1 + len(drawn))))

@@ -1,111 +1,16 @@
-"""Tables of figures over seeds: as text, CSV, Markdown and LaTeX."""
+"""Tables of figures over seeds."""
 
 from __future__ import annotations
 
-import csv
-import io
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
 
 from toolbank.evaluation import main_k
+from toolbank.evaluation.figure_table import FigureTable, format_p
 from toolbank.evaluation.figures import FEWEST
 from toolbank.evaluation.over_seeds import PairedTest, SeedFigure
 from toolbank.evaluation.paired import RESAMPLES
-from toolbank.evaluation.tables import FEW, WIDTH
+from toolbank.evaluation.tables import FEW
 from toolbank.system.numbers import count
-from toolbank.system.terminal import align, one_line, wrap
-from toolbank.system.text import quote_formula
-
-_LONGEST = 60
-
-
-@dataclass(frozen=True)
-class SeedTable:
-    """A table for people; the first `labels` columns hold names, the others numbers.
-
-    `key` is its name in files, such as "test-recall".
-    """
-
-    key: str
-    note: str
-    headers: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    labels: int
-
-    def as_text(self, most: int | None = None) -> str:
-        """Lay it out for a terminal, with at most so many rows."""
-        shown = self.rows[:most]
-        cells = [[one_line(cell, _LONGEST) for cell in row] for row in shown]
-        right = range(self.labels, len(self.headers))
-        lines = align([self.headers, *cells], right=right, indent=2)
-        if left := len(self.rows) - len(shown):
-            lines.append(f"  and {left:,} more in the files")
-        return "\n".join([wrap(self.note, WIDTH), *lines])
-
-    def as_markdown(self) -> str:
-        """Write a table of GitHub's Markdown under its note."""
-        places = (
-            "---:" if n >= self.labels else "---" for n in range(len(self.headers))
-        )
-        head, *body = (map(_escape_markdown, row) for row in (self.headers, *self.rows))
-        lines = [head, places, *body]
-        rows = "\n".join(f"| {' | '.join(line)} |" for line in lines)
-        return f"{_escape_markdown(self.note)}\n\n{rows}\n"
-
-    def as_latex(self) -> str:
-        """Write a table of LaTeX that needs the package booktabs, with its note as the caption."""
-        head, *rows = (
-            f"{' & '.join(map(_escape_latex, row))} \\\\"
-            for row in (self.headers, *self.rows)
-        )
-        columns = "l" * self.labels + "r" * (len(self.headers) - self.labels)
-        lines = [
-            r"\begin{table}",
-            r"\centering",
-            rf"\caption{{{_escape_latex(self.note)}}}",
-            rf"\label{{tab:{re.sub('[^a-z0-9]+', '-', self.key.lower())}}}",
-            rf"\begin{{tabular}}{{{columns}}}",
-            *(r"\toprule", head, r"\midrule", *rows, r"\bottomrule"),
-            r"\end{tabular}",
-            r"\end{table}",
-        ]
-        return "\n".join(lines) + "\n"
-
-
-def _escape_markdown(text: str) -> str:
-    return re.sub(r"([\\`*_{}\[\]<>|#])", r"\\\1", one_line(text, 10_000))
-
-
-_LATEX = {
-    **{sign: f"\\{sign}" for sign in "&%$#_{}"},
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
-    '"': r"\textquotedbl{}",
-    "±": r"$\pm$",
-}
-
-
-def _escape_latex(text: str) -> str:
-    return "".join(_LATEX.get(sign, sign) for sign in one_line(text, 10_000))
-
-
-def write_csv(rows: Sequence[SeedFigure | PairedTest]) -> str:
-    """Write figures or tests as CSV with all digits; no cell can be a formula of a spreadsheet."""
-    content = io.StringIO()
-    table = csv.writer(content, lineterminator="\n")
-    for number, row in enumerate(map(asdict, rows)):
-        if not number:
-            table.writerow(row)
-        table.writerow(
-            quote_formula(cell) if isinstance(cell, str) else cell
-            for cell in row.values()
-        )
-    return content.getvalue()
 
 
 def make_tables(
@@ -113,7 +18,7 @@ def make_tables(
     tests: Sequence[PairedTest],
     seeds: Sequence[int],
     train: Mapping[str, int],
-) -> list[SeedTable]:
+) -> list[FigureTable]:
     """Make a table of figures and one of tests for each set.
 
     `train` is the mean number of train requests of each setting. If it differs by over a tenth,
@@ -154,7 +59,7 @@ def _format_interval(low: float | None, high: float | None, sign: str) -> str:
 
 def _tabulate_figures(
     name: str, figures: Sequence[SeedFigure], seeds: Sequence[int]
-) -> SeedTable:
+) -> FigureTable:
     k = main_k(figure.k for figure in figures)
     columns = {
         ("recall", k): f"R@{k}",
@@ -181,13 +86,13 @@ def _tabulate_figures(
     few = f" {FEW}" if min(figure.n for figure in figures) < FEWEST else ""
     headers = ("setting", "retriever", first, "95 %", *others)
     return _drop_setting(
-        SeedTable(f"{name}-figures", note + few, headers, tuple(rows), 2)
+        FigureTable(f"{name}-figures", note + few, headers, tuple(rows), 2)
     )
 
 
 def _tabulate_curve(
     name: str, figures: Sequence[SeedFigure], train: Mapping[str, int]
-) -> SeedTable:
+) -> FigureTable:
     k = main_k(figure.k for figure in figures)
     of_recall = [f for f in figures if (f.metric, f.k) == ("recall", k)]
     points: dict[str, dict[int, list[SeedFigure]]] = {}
@@ -209,11 +114,14 @@ def _tabulate_curve(
         f"{name}: learning curve, R@{k} in percent by the number of train requests (mean over "
         "seeds)."
     )
+    if any(len(same) > 1 for own in points.values() for same in own.values()):
+        settings = ", ".join(train)
+        note += f" Settings with equally many are in this order: {settings}."
     headers = ("retriever", *(f"{size:,}" for size in sizes))
-    return SeedTable(f"{name}-curve", note, headers, tuple(rows), 1)
+    return FigureTable(f"{name}-curve", note, headers, tuple(rows), 1)
 
 
-def _tabulate_tests(name: str, tests: Sequence[PairedTest]) -> SeedTable:
+def _tabulate_tests(name: str, tests: Sequence[PairedTest]) -> FigureTable:
     rows = []
     for test in tests:
         is_same = test.setting == test.against_setting
@@ -225,8 +133,8 @@ def _tabulate_tests(name: str, tests: Sequence[PairedTest]) -> SeedTable:
                 against,
                 f"{100 * test.difference:+.1f}",
                 _format_interval(test.low, test.high, "+"),
-                _format_p(test.p),
-                _format_p(test.p_holm),
+                format_p(test.p),
+                format_p(test.p_holm),
             )
         )
     note = (
@@ -237,18 +145,12 @@ def _tabulate_tests(name: str, tests: Sequence[PairedTest]) -> SeedTable:
         "differences count once); they differ if it is at most 0.05."
     )
     headers = ("setting", "retriever", "against", "points", "95 %", "p", "Holm")
-    return _drop_setting(SeedTable(f"{name}-tests", note, headers, tuple(rows), 3))
+    return _drop_setting(FigureTable(f"{name}-tests", note, headers, tuple(rows), 3))
 
 
-def _format_p(p: float | None) -> str:
-    if p is None:
-        return ""
-    return "<0.001" if p < 0.001 else f"{p:.3f}"
-
-
-def _drop_setting(table: SeedTable) -> SeedTable:
+def _drop_setting(table: FigureTable) -> FigureTable:
     """Drop the column of settings if there is one without a name."""
     if any(row[0] for row in table.rows):
         return table
     rows = tuple(row[1:] for row in table.rows)
-    return SeedTable(table.key, table.note, table.headers[1:], rows, table.labels - 1)
+    return FigureTable(table.key, table.note, table.headers[1:], rows, table.labels - 1)

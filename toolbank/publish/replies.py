@@ -156,7 +156,7 @@ def write_replies(recipe: Recipe, run: RunFolder, folder: Path) -> int:
     """
     stages = [one for one in make_stages(recipe, run) if isinstance(one, AskingStage)]
     wanted = {
-        (step, find_identity(kind, config, recipe.seed))
+        (step, find_identity(kind, config, recipe.calls_seed))
         for stage in stages
         for config in stage.engines
         if (kind := find_engine(config)).asks_model

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from toolbank.evaluation.figure_table import FigureTable, format_p, write_csv
 from toolbank.evaluation.paired_figures import PairedFigure
+from toolbank.evaluation.tables import WIDTH
 from toolbank.report.report import environment, read_template
 from toolbank.system.files import write_json, write_text
 from toolbank.system.numbers import count
-from toolbank.system.terminal import align, one_line, wrap
+from toolbank.system.terminal import one_line, wrap
 
 SECTIONS = (
     "Downstream",
@@ -26,15 +29,14 @@ SECTIONS = (
 )
 """The sections of figures, in the order of tables."""
 
-_WIDTH = 90
 _LONGEST_NAME = 40
-_HEAD = ["", "A", "B", "B - A", "95 % interval", "p", ""]
+_HEADERS = ("figure", "A", "B", "B - A", "95 % interval", "p", "")
 _NOTHING = "\u2013"
 _METHOD = (
-    "Differences are B minus A, with 95 % intervals. Means and shares: bootstrap over candidate "
-    "sets or requests. Coverage, distinct-2, openings and cosines: jackknife, at the same number "
-    "of requests. Recall: bootstrap over requests and seeds. p is after Holm's correction for all "
-    "figures; * marks a difference that holds: p is at most 0.05, and the interval excludes 0."
+    "Differences are B minus A, with 95 % intervals: recall by a bootstrap over requests and seeds, "
+    "other figures by a jackknife over candidate sets or requests. A figure that no single request "
+    "changes has none. p is corrected for the number of figures (Holm). * marks a sure difference: "
+    "p is at most 0.05, and the interval excludes 0."
 )
 
 
@@ -81,7 +83,7 @@ class Downstream:
     """How retrievers were trained on both banks and tested on a file.
 
     `copies` counts the requests of the file that were removed, by bank; `foreign` those that need
-    none of the tools. `train` and `asks` are the sizes of the training sets.
+    a tool that not both banks have. `train` and `asks` are the sizes of the training sets.
     """
 
     file: str
@@ -98,7 +100,7 @@ class Downstream:
         removed = ", ".join(f"{n:,} of {name}" for name, n in self.copies.items())
         asks = f" and {count(self.asks, 'ask')}" if self.asks else ""
         foreign = (
-            f" Removed, too: {self.foreign:,} without a known tool."
+            f" Also removed: {count(self.foreign, 'request')} with a tool that not both banks have."
             if self.foreign
             else ""
         )
@@ -154,9 +156,7 @@ class BankComparison:
         rest = f"of {count(len(tested), 'figure')} that were tested"
         match [(names[one], n) for one, n in wins.most_common()]:
             case []:
-                verdict = (
-                    f"Neither bank is better: in none {rest} is a difference sure."
-                )
+                verdict = f"Neither bank is better: no difference {rest} is sure."
             case [(better, n)]:
                 verdict = f"{better} is better in {n} {rest}; the other bank is better in none."
             case [(first, n), (second, m)]:
@@ -169,24 +169,13 @@ class BankComparison:
 
     def _describe_downstream(self) -> Iterator[str]:
         for one in self.figures:
-            if (
-                one.kind.section != "Downstream"
-                or one.difference is None
-                or not self.downstream
-            ):
-                continue
-            seeds = f"{self.downstream.seeds} seeds, {count(one.n, 'request')}"
-            low, high = sorted((one.low or 0, one.high or 0), key=abs)
-            if one.winner:
-                ends = f"{100 * abs(low):.1f} to {100 * abs(high):.1f}; {seeds}"
-                yield (
-                    f"Trained on {one.winner}'s requests, retrievers find {100 * abs(one.difference):.1f} "
-                    f"points more of the needed tools ({ends}): {one.kind.name}."
+            if one.kind.section == "Downstream" and self.downstream:
+                found = f"{difference(one)} {interval(one)}".strip()
+                size = f"{self.downstream.seeds} seeds, {count(one.n, 'request')}"
+                better = (
+                    f"{one.winner} is better" if one.winner else "no sure difference"
                 )
-            else:
-                yield (
-                    f"{one.kind.name}: no sure difference, {difference(one)} {interval(one)}; {seeds}."
-                )
+                yield f"Downstream, {one.kind.name}: {better}, {found}; {size}."
 
     def _describe(self, one: PairedFigure) -> str:
         if not one.holds or one.kind.section == "Downstream":
@@ -249,13 +238,6 @@ def interval(figure: PairedFigure) -> str:
     return f"({_signed(figure.low, figure)} to {_signed(figure.high, figure)})"
 
 
-def probability(figure: PairedFigure) -> str:
-    """Format the corrected p."""
-    if figure.adjusted is None:
-        return ""
-    return f"{figure.adjusted:.2g}" if figure.adjusted >= 1e-4 else "< 0.0001"
-
-
 def _signed(number: float, figure: PairedFigure) -> str:
     if figure.kind.unit == "share":
         # Not "-0.0".
@@ -263,49 +245,70 @@ def _signed(number: float, figure: PairedFigure) -> str:
     return f"{number:+,.0f}" if abs(number) >= 100 else f"{number:+.2g}"
 
 
-def format_comparison(found: BankComparison) -> str:
-    """Format the sentences and the table of figures."""
-    rows = [
-        [
-            f"  {one.kind.name}",
-            value(one.a, one),
-            value(one.b, one),
-            difference(one).removesuffix(" points"),
-            interval(one),
-            probability(one),
-            "*" if one.holds else "",
-        ]
-        for _, figures in found.sections()
-        for one in figures
+def make_tables(found: BankComparison) -> list[FigureTable]:
+    """Make a table of the figures of each section."""
+    return [
+        FigureTable(
+            section.lower(),
+            f"{section}: {found.a} (A) and {found.b} (B)",
+            _HEADERS,
+            tuple(
+                (
+                    one.kind.name,
+                    value(one.a, one),
+                    value(one.b, one),
+                    difference(one),
+                    interval(one),
+                    format_p(one.adjusted),
+                    "*" if one.holds else "",
+                )
+                for one in figures
+            ),
+            1,
+        )
+        for section, figures in found.sections()
     ]
-    lines = iter(align([_HEAD, *rows], right=range(1, 6)))
-    table = [next(lines)]
-    for section, figures in found.sections():
-        table += ["", section, *islice(lines, len(figures))]
+
+
+def format_comparison(found: BankComparison) -> str:
+    """Format the sentences and the tables of figures."""
     texts = (*found.summarise(), "", *found.describe_data(), _METHOD)
-    said = (wrap(one_line(text, 2000), _WIDTH) for text in texts)
     names = (
         f"{side}: {one_line(name, _LONGEST_NAME)}"
         for side, name in (("A", found.a), ("B", found.b))
     )
-    return "\n".join([*names, "", *said, "", *table])
+    sentences = (wrap(one_line(text, 2000), WIDTH) for text in texts)
+    tables = (f"\n{table.as_text()}" for table in make_tables(found))
+    return "\n".join([*names, "", *sentences, *tables])
 
 
-def write_comparison(found: BankComparison, folder: Path, name: str) -> Path:
-    """Write the JSON file and the page of a comparison, and return the path of the page.
+def write_comparison(found: BankComparison, folder: Path) -> Path:
+    """Write the page, JSON, CSV, Markdown and LaTeX of a comparison; returns the page's path.
 
-    The page is self-contained, loads nothing, and every text in it is escaped.
+    Their names have a hash of the content, so they replace no other comparison. The page is
+    self-contained, loads nothing, and every text in it is escaped.
 
     Raises:
         ToolbankError: they can't be written.
     """
-    write_json(folder / f"{name}.json", found.as_json())
+    content = found.as_json()
+    text = json.dumps(content, sort_keys=True)
+    digest = hashlib.sha256(text.encode(errors="replace")).hexdigest()[:8]
+    target = folder / f"comparison-{digest}.html"
     page = environment().get_template("comparison.html").render(
         found=found,
         method=_METHOD,
         style=read_template("style.css"),
-        **{of.__name__: of for of in (value, difference, interval, probability)},
+        probability=format_p,
+        **{of.__name__: of for of in (value, difference, interval)},
     )  # fmt: skip
-    target = folder / f"{name}.html"
+    tables = make_tables(found)
+    write_json(target.with_suffix(".json"), content)
+    write_text(target.with_suffix(".csv"), write_csv(content["figures"]))
+    for suffix, written in (
+        (".md", (table.as_markdown() for table in tables)),
+        (".tex", (table.as_latex() for table in tables)),
+    ):
+        write_text(target.with_suffix(suffix), "\n".join(written))
     write_text(target, page)
     return target

@@ -227,6 +227,17 @@ class RetrieverKind:
         return resolve_name(self.retriever)
 
 
+def with_needs(
+    configs: Sequence[RetrieverConfig], others: Sequence[RetrieverConfig]
+) -> list[RetrieverConfig]:
+    """List retrievers and those that they build on, in the order of `others`, all of a recipe's."""
+    labels = {config.label for config in configs}
+    for config in reversed(others):
+        if config.label in labels:
+            labels.update(config.needs)
+    return [config for config in others if config.label in labels]
+
+
 def plan_fits(
     configs: Sequence[RetrieverConfig],
     others: Sequence[RetrieverConfig],

@@ -57,8 +57,8 @@ def pair_attempts(first: Path, second: Path) -> AttemptPairs:
     pairs = tuple((attempt, other[key]) for key, attempt in one.items() if key in other)
     if len(pairs) < max(FEWEST, min(len(one), len(other)) / 2):
         return AttemptPairs(
-            reason=f"Only {len(pairs)} of {len(one):,} and {len(other):,} attempts have the same "
-            "candidate set, as of runs with other seeds, tools or sampling"
+            reason=f"Only {len(pairs):,} of {len(one):,} attempts of A and {len(other):,} of B "
+            "have the same candidate set. Runs with the same seed, tools and sampling share them."
         )
     return AttemptPairs(pairs)
 
@@ -77,9 +77,9 @@ def _read_attempts(place: Path) -> Mapping[_Key, AttemptRecord]:
     recipe = find_sets(recipe, folder)
     config, catalogue = recipe.generate, read_catalogue(folder)
     versions = [*(one.tools for one in catalogue.earlier), catalogue.tools]
-    offers = [make_offers(tools, config, recipe.seed) for tools in versions]
+    offers = [make_offers(tools, config, recipe.calls_seed) for tools in versions]
     if not (kind := find_engine(config)).asks_model:
-        context = EngineContext(tools=catalogue.tools, seed=recipe.seed)
+        context = EngineContext(tools=catalogue.tools, seed=recipe.calls_seed)
         if own := kind.create(config, context).offers:
             offers = [own] * len(versions)
     tools_of = {

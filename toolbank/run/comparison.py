@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -25,17 +24,17 @@ from toolbank.evaluation.bank_measures import (
 )
 from toolbank.evaluation.paired_figures import (
     FigureKind,
-    Measure,
     PairedFigure,
-    compare_ratios,
+    compare_figure,
     correct,
+    ratio_of,
 )
 from toolbank.llm.accounts import cost, resolve_price
 from toolbank.llm.journal import Journal
 from toolbank.report.comparison import BankComparison, Downstream, JudgeFindings
 from toolbank.report.sections import Verification
 from toolbank.requests.judge.judge import judge_bank, sample_verdicts
-from toolbank.requests.judge.summary import Verdict
+from toolbank.requests.judge.summary import CriterionSummary, Verdict
 from toolbank.run.assets import using_assets
 from toolbank.run.candidate_sets import AttemptPairs, pair_attempts
 from toolbank.run.downstream import compare_downstream
@@ -116,29 +115,28 @@ def compare_places(
     missing = [*_explain_missing(sides)]
     if not has_labels:
         by_a, by_b = (" and ".join(one) for one in names)
-        missing.append(f"labels: other graders graded A ({by_a}) than B ({by_b}).")
+        missing.append(f"labels. A was graded by {by_a}, B by {by_b}.")
     elif not all(one.graded for one in sides):
-        missing.append("labels: `toolbank verify RUN` grades those of both.")
+        missing.append("labels. Grade both banks with `toolbank verify RUN`.")
     judge, verdicts = _judge(a, b, request, found)
     if judge is None:
         missing.append(
-            "judge: there are no verdicts. --judge asks the judge of A's recipe."
+            "verdicts of a judge. Add --judge to ask the judge of A's recipe."
         )
     downstream: Downstream | None = None
     if request.on is None:
         missing.append(
-            "what retrievers learn: give requests of neither bank with --on FILE."
+            "what retrievers learn. Give requests of neither bank with --on FILE."
         )
     elif request.recipe is not None:
-        with request.recipe.at_work():
-            downstream, trained = compare_downstream(
-                request.recipe.recipe,
-                [(one.name, one.bank) for one in (a, b)],
-                request.on,
-                request.seeds,
-                request.retrievers,
-                request.folder / "models",
-            )
+        downstream, trained = compare_downstream(
+            request.recipe,
+            [(one.name, one.bank) for one in (a, b)],
+            request.on,
+            request.seeds,
+            request.retrievers,
+            request.folder,
+        )
         verdicts = [*trained, *verdicts]
     return BankComparison(
         a.name,
@@ -167,9 +165,9 @@ def _read_verification(place: ComparedPlace) -> Verification | None:
 
 def _explain_missing(sides: Sequence[ComparedBank]) -> Iterator[str]:
     if not all(one.has_attempts for one in sides):
-        yield "price: only runs know it."
+        yield "price. Both banks must be runs."
     if not all(one.bank.tools for one in sides):
-        yield "coverage and wording: both banks need descriptions of tools."
+        yield "coverage and wording. Both banks need descriptions of tools."
 
 
 def _make_sides(
@@ -247,7 +245,7 @@ class JudgedPairs:
 
     judge: str
     heuristic: bool
-    criteria: dict[str, Any]
+    criteria: dict[str, CriterionSummary]
     pairs: list[JudgedPair]
     others: list[JudgedPairs] = field(default_factory=list)
 
@@ -265,17 +263,20 @@ def _judge(
     matches = found.match_requests()
     rows = [one for one in judged.pairs if one.verdicts]
     figures: list[PairedFigure] = []
-    for criterion in judged.criteria:
-        verdicts = [one.verdicts[criterion].verdict for one in rows]
+    for criterion, summary in judged.criteria.items():
         kind = FigureKind("Judge", f"preferred by {criterion}", "share", "higher")
-        decided = [one for one in verdicts if one]
-        if decided:
-            of_a, of_b = (
-                np.array([(one == side, 1) for one in decided], np.float64)
-                for side in ("win", "lose")
-            )
-            measure = Measure(kind, of_a, of_b)
-            figures += compare_ratios([measure], request.seed, paired=True)
+        verdicts = (row.verdicts.get(criterion) for row in rows)
+        decided = [one.verdict for one in verdicts if one and one.verdict]
+        of_a, of_b = (
+            ratio_of(np.array([(one == side, 1) for one in decided], np.float64))
+            for side in ("win", "lose")
+        )
+        n = len(decided)
+        if n:
+            figure = compare_figure(kind, of_a, of_b, (n, n), paired=True)
+            # The exact sign test, as `toolbank judge` prints it.
+            has_p = figure.p is not None and summary.p is not None
+            figures.append(replace(figure, p=summary.p) if has_p else figure)
     both = [
         (one.query_first, one.query_second)
         for row in rows
@@ -302,7 +303,7 @@ def _ask_judge(
     """Ask the judge of A's recipe, with a journal of the comparison's own."""
     if a.folder is None or request.recipe is None:
         raise InputError(
-            f"--judge: {a.path} is not a run, and so has no judge. Give a run first."
+            f"--judge: {a.path} is not a run, and so has no judge. Give a run as A."
         )
     recipe = request.recipe.recipe
     config = recipe.judge.model_copy(update={"against": b.path})
@@ -316,14 +317,14 @@ def _ask_judge(
             pairs = min(config.pairs, len(a.bank.queries))
             sample = sample_verdicts(config, recipe.domain_name, pairs, is_same=True)
             path = request.folder / "journal.sqlite"
-            history = read_history(path, config, recipe.seed, sample)
+            history = read_history(path, config, recipe.calls_seed, sample)
             for line in describe_forecast(forecast_calls(sample, history), config):
                 print_message(line)
         with Journal(request.folder / "journal.sqlite") as journal:
             result = judge_bank(
                 a.bank,
                 config,
-                seed=recipe.seed,
+                seed=recipe.calls_seed,
                 journal=journal,
                 matches=found.match_requests(),
             )
@@ -355,17 +356,3 @@ def name_comparison(a: ComparedPlace, b: ComparedPlace) -> str:
     """Name the folder of a comparison after both banks and a hash of their content."""
     digest = hashlib.sha256(f"{a.hash()}{b.hash()}".encode()).hexdigest()
     return f"{_NO_NAME.sub('-', f'{a.name}-vs-{b.name}').strip('-.')}-{digest[:8]}"
-
-
-def name_files(request: ComparisonRequest) -> str:
-    """Name the files of a comparison: those with a file of requests have a hash of it."""
-    if request.on is None:
-        return "comparison"
-    content = [
-        request.on.read_bytes().hex(),
-        request.seeds,
-        sorted(request.retrievers),
-        request.seed,
-    ]
-    digest = hashlib.sha256(json.dumps(content).encode()).hexdigest()
-    return f"comparison-{request.on.stem}-{digest[:8]}"

@@ -3,36 +3,27 @@
 from __future__ import annotations
 
 import hashlib
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from random import Random
 
-import numpy as np
-from tqdm import tqdm
-
 from toolbank.bank.bank import Bank, QueryLabels
-from toolbank.config.base import shape
-from toolbank.datasets.jsonl import read_labelled
-from toolbank.encoders.location import encoder_identity
-from toolbank.evaluation import EvaluateConfig, main_k
-from toolbank.evaluation.evaluate import measure
-from toolbank.evaluation.paired import compare_over_seeds
+from toolbank.bank.records import Record
+from toolbank.bank.split import SplitConfig
+from toolbank.datasets.jsonl import JsonlConfig, read_labelled
+from toolbank.evaluation import main_k
 from toolbank.evaluation.paired_figures import FigureKind, PairedFigure
-from toolbank.evaluation.sets import make_set
 from toolbank.report.comparison import Downstream
 from toolbank.requests.profile.copies import find_copies
-from toolbank.retrievers import load_retriever
-from toolbank.retrievers.kind import RetrieverConfig
-from toolbank.run.fit import Fit, fit_together
+from toolbank.retrievers.kind import RetrieverConfig, with_needs
 from toolbank.run.folder import RunFolder
-from toolbank.run.recipe import Recipe
-from toolbank.run.stages.fit import FitStage
-from toolbank.system.consent import require_consent
-from toolbank.system.errors import InputError
-from toolbank.system.extras import naming_extras
-from toolbank.system.version import __version__
+from toolbank.run.recipe import Recipe, RecipeFile
+from toolbank.run.sweep import RecipeSweep, SweepRun, run_sweep, summarise_sweep
+from toolbank.system.errors import InputError, ReplyPendingError
+from toolbank.system.files import write_text
+from toolbank.system.folders import is_run_folder
+from toolbank.system.numbers import count
 
 
 def choose_retrievers(
@@ -45,73 +36,82 @@ def choose_retrievers(
     Raises:
         InputError: there is no such retriever, or one that learns from requests.
     """
-    by_label = {config.label: config for config in recipe.retrievers}
-    if unknown := [name for name in names if name not in by_label]:
+    labels = [config.label for config in recipe.retrievers]
+    if unknown := [name for name in names if name not in labels]:
         raise InputError(
-            f"--retriever {unknown[0]}: the recipe of A has {', '.join(by_label)}."
+            f"--retriever {unknown[0]}: the recipe of A has {', '.join(labels)}."
         )
-
-    def learns(config: RetrieverConfig) -> bool:
-        return config.needs_queries or any(
-            learns(by_label[one]) for one in config.needs
-        )
-
-    chosen, notes = [], []
+    chosen, unlearned, asking = [], [], []
     for config in recipe.retrievers:
         if names and config.label not in names:
             continue
-        if not learns(config):
-            notes.append(f"{config.label} does not learn from requests.")
+        parts = with_needs([config], recipe.retrievers)
+        if not any(one.needs_queries for one in parts):
+            unlearned.append(config.label)
         elif config.asks and not names:
-            notes.append(f"{config.label} asks a model; name it with --retriever.")
+            asking.append(config.label)
         else:
             chosen.append(config)
     if not chosen:
         raise InputError(
             "No retriever of A's recipe learns from requests. Add tool2vec."
         )
-    return chosen, notes
+    reasons = {
+        "they do not learn from requests": unlearned,
+        "they ask a model (name them with --retriever)": asking,
+    }
+    return chosen, [
+        f"Not trained, since {why}: {', '.join(labels)}."
+        for why, labels in reasons.items()
+        if labels
+    ]
 
 
 def compare_downstream(
-    recipe: Recipe,
+    recipe: RecipeFile,
     banks: Sequence[tuple[str, Bank]],
     on: Path,
     seeds: int,
     names: Sequence[str],
-    cache: Path,
+    folder: Path,
 ) -> tuple[Downstream, list[PairedFigure]]:
     """Train retrievers on two banks, and compare their recall on the requests of a file.
 
-    Each seed draws the requests of the larger bank, splits off those for validation, and trains.
-    Requests of the file with a copy in either bank are removed. Fitted retrievers stay in `cache`.
+    This is a sweep over both banks and the seeds, in a folder of `folder`. Each seed draws the requests of the
+    larger bank, splits off those for validation, and trains. Requests of the file with a copy in
+    either bank are removed.
 
     Raises:
         InputError: the file has no usable request, the banks share no tool, or a retriever cannot
             be fitted.
+        ReplyPendingError: a retriever waits for a batch.
     """
-    chosen, notes = choose_retrievers(recipe, names)
+    base = recipe.recipe
+    chosen, notes = choose_retrievers(base, names)
     file = read_labelled(on)
+    if file.refusals:
+        notes.append(
+            f"{count(file.refusals, 'line')} of {file.name} without tools skipped."
+        )
     sides = [_prepare(bank, banks[1 - row][1]) for row, (_, bank) in enumerate(banks)]
     tools = len(sides[0].tools)
     if missing := [
         len(bank.tools) - tools for _, bank in banks if len(bank.tools) > tools
     ]:
         notes.append(
-            f"Only the {tools:,} tools of both banks count; {sum(missing):,} are left out."
+            f"Only the {tools:,} tools of both banks count; {sum(missing):,} are skipped."
         )
     copies: dict[str, int] = {}
     kept = list(file.queries)
     for name, bank in banks:
         texts = [*(one.query for one in bank.queries), *(one.ask for one in bank.asks)]
-        limits, encoder = recipe.profile.copies, recipe.plain_encoder
+        limits, encoder = base.profile.copies, base.plain_encoder
         copied = find_copies([one.query for one in kept], texts, limits, encoder)
         kept = [query for place, query in enumerate(kept) if place not in copied]
         copies[name] = len(copied)
     fresh = len(kept)
-    kept = [
-        query for query in kept if any(name in sides[0].index for name in query.tools)
-    ]
+    index = sides[0].index
+    kept = [query for query in kept if all(name in index for name in query.tools)]
     n, asks = (
         min(map(len, of))
         for of in zip(*((one.queries, one.asks) for one in sides), strict=True)
@@ -121,35 +121,76 @@ def compare_downstream(
             f"{on}: {len(kept):,} requests are left to test on, {tools:,} tools are in both banks, "
             f"and {n:,} requests to train on. None of these may be 0."
         )
-    config = EvaluateConfig(ks=recipe.evaluate.ks)
-    k = main_k(config.ks)
-    values = np.zeros((2, len(chosen), seeds, len(kept)))
-    rounds = [
-        (seed, row)
-        for seed in range(recipe.seed, recipe.seed + seeds)
-        for row in (0, 1)
+    lines = [one.model_dump_json(include={"id", "query", "tools"}) for one in kept]
+    needed = tuple(with_needs(chosen, base.retrievers))
+    # Each file and choice of retrievers has a sweep; sweeps copy what they have in common.
+    shaped = [*lines, *(one.model_dump_json() for one in (*needed, base.evaluate))]
+    digest = hashlib.sha256("\n".join(shaped).encode(errors="replace")).hexdigest()
+    place = (folder / f"sweep-{file.name}-{digest[:8]}").resolve()
+    tested = _write_lines(place / f"{file.name}.jsonl", lines)
+    runs = []
+    for side, bank in zip("AB", sides, strict=True):
+        for seed in range(base.seed, base.seed + seeds):
+            name = f"{side}-seed{seed}"
+            data = place / "data" / name
+            for kind, records in _draw(bank, seed, n, asks).items():
+                rows = (one.model_dump_json() for one in records)
+                _write_lines(data / f"{kind}.jsonl", rows)
+            made = Recipe(
+                name=name,
+                domain=base.domain_name,
+                seed=seed,
+                language=base.language,
+                dataset=JsonlConfig(type="jsonl", path=data, ordered=True),
+                split=SplitConfig(test=0, validation=base.split.validation),
+                labels="first",
+                baselines=False,
+                retrievers=needed,
+                evaluate=base.evaluate.model_copy(update={"on": (tested,)}),
+            )
+            own = replace(recipe, recipe=made, own=False, listed=len(needed))
+            runs.append(SweepRun(side, own, RunFolder(place / name)))
+    earlier = (
+        RunFolder(path)
+        for path in sorted(folder.glob("sweep-*/*"))
+        if is_run_folder(path)
+    )
+    name = f"{banks[0][0]} and {banks[1][0]}"
+    sweep = RecipeSweep(name, place, tuple(runs), tuple(earlier))
+    for done in run_sweep(sweep, until="evaluate"):
+        if done.waiting:
+            raise ReplyPendingError(done.waiting)
+    result = summarise_sweep(sweep)
+    k = main_k(base.evaluate.ks)
+    means = {
+        (one.setting, one.retriever): one.mean
+        for one in result.figures
+        if (one.metric, one.k) == ("recall", k)
+    }
+    labels = {one.label for one in chosen}
+    figures = [
+        PairedFigure(
+            FigureKind("Downstream", f"R@{k} of {one.retriever}", "share", "higher"),
+            means["A", one.retriever],
+            means["B", one.retriever],
+            one.n,
+            one.low,
+            one.high,
+            one.p,
+        )
+        for one in result.tests
+        if one.retriever == one.against and one.retriever in labels
     ]
-    for seed, row in tqdm(rounds, "train", unit="bank", disable=None):
-        bank = _draw(sides[row], recipe, seed, n, asks)
-        folder = _fit_all(bank, recipe, chosen, seed, cache)
-        tested = make_set(file.name, bank, kept)
-        for place, one in enumerate(chosen):
-            retriever = load_retriever(folder.models / one.label)
-            with naming_extras():
-                tried = measure(retriever, tested, config)
-            column = tried.metrics(config).index(("recall", k))
-            values[row, place, seed - recipe.seed] = tried.values[:, column]
-    figures = []
-    for one, (a, b) in zip(chosen, values.swapaxes(0, 1), strict=True):
-        found = compare_over_seeds(b - a, seed=recipe.seed)
-        kind = FigureKind("Downstream", f"R@{k} of {one.label}", "share", "higher")
-        means = float(a.mean()), float(b.mean())
-        ends = found.low, found.high, found.p
-        figures.append(PairedFigure(kind, *means, found.n, *ends))
     described = Downstream(
         file.name, len(kept), copies, fresh - len(kept), seeds, n, asks, notes
     )
     return described, figures
+
+
+def _write_lines(path: Path, lines: Iterable[str]) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_text(path, "".join(f"{line}\n" for line in lines))
+    return path
 
 
 def _prepare(bank: Bank, other: Bank) -> Bank:
@@ -170,69 +211,12 @@ def _prepare(bank: Bank, other: Bank) -> Bank:
     return made.without_missing_tools()
 
 
-def _draw(bank: Bank, recipe: Recipe, seed: int, n: int, asks: int) -> Bank:
-    """Draw a training set; both banks have the same positions in validation."""
+def _draw(bank: Bank, seed: int, n: int, asks: int) -> Mapping[str, Sequence[Record]]:
+    """Draw so many requests and asks; returns the files of a dataset."""
     random = Random(f"{seed}:downstream")
-    held_out = set(random.sample(range(n), round(recipe.split.validation * n)))
-    drawn = sorted(random.sample(range(len(bank.queries)), n))
-    queries = (
-        bank.queries[row].model_copy(
-            update={"split": "validation" if place in held_out else "train"}
-        )
-        for place, row in enumerate(drawn)
+    queries, own = (
+        [rows[place] for place in sorted(random.sample(range(len(rows)), size))]
+        for rows, size in ((bank.queries, n), (bank.asks, asks))
     )
-    own = tuple(
-        bank.asks[row] for row in sorted(random.sample(range(len(bank.asks)), asks))
-    )
-    return replace(bank, queries=tuple(queries), asks=own)
-
-
-def _fit_all(
-    bank: Bank,
-    recipe: Recipe,
-    chosen: Sequence[RetrieverConfig],
-    seed: int,
-    cache: Path,
-) -> RunFolder:
-    """Fit what is not fitted yet, in a folder named after all that shapes it."""
-    needed = list(_close(chosen, recipe))
-    records = [bank.tools, bank.queries, bank.asks]
-    content = [
-        [one.model_dump(mode="json") for of in records for one in of],
-        [shape(config) for config in needed],
-        [encoder_identity(one) for config in needed for one in config.encoders],
-        seed,
-        __version__,
-    ]
-    key = hashlib.sha256(
-        json.dumps(content, sort_keys=True).encode(errors="replace")
-    ).hexdigest()
-    folder = RunFolder(cache / key[:16])
-    if not (folder.bank / "bank.json").is_file():
-        bank.save(folder.bank)
-    for config in needed:
-        target = folder.models / config.label
-        if target.is_dir():
-            continue
-        stage = FitStage(recipe, folder, config)
-        stage.check()
-        require_consent(stage.sends(), stage.name)
-        stage.prepare()
-        checkpoints = folder.checkpoints / config.label
-        retriever = fit_together(
-            Fit(config, folder.path.resolve(), seed, checkpoints.resolve())
-        )
-        with folder.making(target) as made:
-            retriever.save(made)
-    return folder
-
-
-def _close(
-    chosen: Sequence[RetrieverConfig], recipe: Recipe
-) -> Iterator[RetrieverConfig]:
-    """The retrievers with those that they build on, in the recipe's order."""
-    labels = {config.label for config in chosen}
-    for config in reversed(recipe.retrievers):
-        if config.label in labels:
-            labels.update(config.needs)
-    return (config for config in recipe.retrievers if config.label in labels)
+    unsplit = [query.model_copy(update={"split": None}) for query in queries]
+    return {"tools": bank.tools, "queries": unsplit} | ({"asks": own} if own else {})

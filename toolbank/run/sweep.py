@@ -12,6 +12,7 @@ from typing import Any
 from toolbank.bank.bank import Bank
 from toolbank.config.yaml import parse_value
 from toolbank.evaluation.evaluate import read_measured
+from toolbank.evaluation.figure_table import FigureTable, write_csv
 from toolbank.evaluation.over_seeds import (
     MeasuredRun,
     PairedTest,
@@ -19,7 +20,7 @@ from toolbank.evaluation.over_seeds import (
     compare_pairs,
     summarise_seeds,
 )
-from toolbank.evaluation.seed_tables import SeedTable, make_tables, write_csv
+from toolbank.evaluation.seed_tables import make_tables
 from toolbank.evaluation.sets import make_test_sets
 from toolbank.run.folder import RunFolder
 from toolbank.run.recipe import NO_NAME, RecipeFile, dump_recipe, load_recipe
@@ -229,8 +230,8 @@ def _require_different(base: RecipeFile, path: Path, runs: Sequence[SweepRun]) -
         folders.add(run.folder.path)
 
 
-def run_sweep(sweep: RecipeSweep) -> list[RunResult]:
-    """Run all runs one after another; those that are done are skipped.
+def run_sweep(sweep: RecipeSweep, until: str | None = None) -> list[RunResult]:
+    """Run all runs one after another, up to a stage `until`; those that are done are skipped.
 
     A stage whose input is the same in another run is copied from there, and a reply to the same
     request is taken from there; runs of the recipe itself count too. Runs that wait for batches do
@@ -242,29 +243,35 @@ def run_sweep(sweep: RecipeSweep) -> list[RunResult]:
         Interrupted: the user stopped it; the message says what is kept.
     """
     folders = [*sweep.earlier, *(run.folder for run in sweep.runs)]
-    results = [_run(run, folders, send_only=True) for run in sweep.runs]
+    results = [_run(run, folders, until, send_only=True) for run in sweep.runs]
     for place, run in enumerate(sweep.runs):
         stages = make_stages(run.recipe.recipe, run.folder)
         if results[place].waiting and any(one != one.send_only() for one in stages):
-            results[place] = _run(run, folders, send_only=False)
+            results[place] = _run(run, folders, until, send_only=False)
     return results
 
 
-def _run(run: SweepRun, folders: Sequence[RunFolder], *, send_only: bool) -> RunResult:
+def _run(
+    run: SweepRun, folders: Sequence[RunFolder], until: str | None, *, send_only: bool
+) -> RunResult:
     path = run.folder.path
     print_message(f"{path}:")
     others = [folder for folder in folders if folder != run.folder]
     try:
-        return run_recipe(run.recipe, path, siblings=others, send_only=send_only)
+        return run_recipe(
+            run.recipe, path, until=until, siblings=others, send_only=send_only
+        )
     except InterruptedByUserError as error:
         raise InterruptedByUserError(f"{path}: {error}") from error
 
 
 @dataclass(frozen=True)
 class SweepResult:
-    """What the runs of a sweep came to: tables, the notes on them, and the files."""
+    """What the runs of a sweep came to: figures, tests, tables, notes on them, and the files."""
 
-    tables: tuple[SeedTable, ...]
+    figures: tuple[SeedFigure, ...]
+    tests: tuple[PairedTest, ...]
+    tables: tuple[FigureTable, ...]
     notes: tuple[str, ...]
     files: tuple[Path, ...]
 
@@ -286,7 +293,7 @@ def summarise_sweep(sweep: RecipeSweep) -> SweepResult:
         train[setting] = round(sum(counts) / len(counts))
     tables = make_tables(figures, tests, sweep.seeds, train)
     files = _write(sweep, figures, tests, tables, notes, train)
-    return SweepResult(tuple(tables), tuple(notes), files)
+    return SweepResult(tuple(figures), tuple(tests), tuple(tables), tuple(notes), files)
 
 
 def _measure(run: SweepRun) -> MeasuredRun:
@@ -308,13 +315,13 @@ def _write(
     sweep: RecipeSweep,
     figures: Sequence[SeedFigure],
     tests: Sequence[PairedTest],
-    tables: Sequence[SeedTable],
+    tables: Sequence[FigureTable],
     notes: Sequence[str],
     train: Mapping[str, int],
 ) -> tuple[Path, ...]:
     names = ("sweep.json", "figures.csv", "tests.csv", "tables.md", "tables.tex")
     paths = tuple(sweep.path / name for name in names)
-    content = {
+    content: dict[str, Any] = {
         "layout": 1,
         "name": sweep.name,
         "seeds": sweep.seeds,
@@ -329,8 +336,8 @@ def _write(
     }
     write_json(paths[0], content)
     texts = (
-        write_csv(figures),
-        write_csv(tests),
+        write_csv(content["figures"]),
+        write_csv(content["tests"]),
         "\n".join(table.as_markdown() for table in tables),
         "\n".join(table.as_latex() for table in tables),
     )

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from toolbank.config.base import shape
-from toolbank.retrievers.kind import plan_fits
+from toolbank.retrievers.kind import plan_fits, with_needs
 from toolbank.run.plan import PlannedRun, planning
 from toolbank.system.numbers import count
 from toolbank.system.terminal import align
 
 if TYPE_CHECKING:
-    from toolbank.retrievers.kind import RetrieverConfig
     from toolbank.run.recipe import Recipe
     from toolbank.run.sweep import RecipeSweep
 
@@ -80,7 +79,6 @@ def _plan_trainings(planned: PlannedRun, fitted: set[str]) -> tuple[int, int, in
     Adds the fits to `fitted`.
     """
     recipe = planned.recipe.recipe
-    by_label = {config.label: config for config in recipe.retrievers}
     bank = [_dump(recipe, _NOT_OF_CALLS), recipe.split.shape(), recipe.labels]
     new = steps = again = 0
     for config in recipe.retrievers:
@@ -89,16 +87,11 @@ def _plan_trainings(planned: PlannedRun, fitted: set[str]) -> tuple[int, int, in
         plans = list(
             plan_fits([config], recipe.retrievers, planned.outlook.bank, recipe.seed)
         )
-        key = json.dumps([bank, recipe.seed, _shapes(config, by_label)], sort_keys=True)
+        parts = [shape(one) for one in with_needs([config], recipe.retrievers)]
+        key = json.dumps([bank, recipe.seed, config.label, parts], sort_keys=True)
         if key in fitted:
             again += len(plans)
         else:
             new, steps = new + len(plans), steps + sum(one.steps or 0 for one in plans)
         fitted.add(key)
     return new, steps, again
-
-
-def _shapes(config: RetrieverConfig, by_label: dict[str, RetrieverConfig]) -> list[Any]:
-    """The settings of a retriever and of those that it builds on."""
-    needed = [_shapes(by_label[label], by_label) for label in config.needs]
-    return [config.label, shape(config), needed]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from itertools import chain
 from typing import Any
 
@@ -391,10 +391,6 @@ def _spaced(words: pl.Expr) -> pl.Expr:
     return pl.concat_str(pl.lit(" "), words.list.join(" "), pl.lit(" "))
 
 
-_EMBEDDED = 2000
-_DIGITS = 6
-
-
 @dataclass(frozen=True)
 class Quality:
     """The figures of a bank; a part is None if the bank has no data for it.
@@ -415,7 +411,6 @@ class Quality:
     polish: Polish | None
     reading: Reading | None
     labels: Agreement | None
-    dispersion: Dispersion | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Return the figures for JSON, by field, rounded to six digits."""
@@ -444,22 +439,7 @@ def measure_quality(bank: Bank, seed: int) -> Quality:
     )
 
 
-def add_dispersion(
-    quality: Quality,
-    bank: Bank,
-    embed: Callable[[Sequence[str]], NDArray[np.float32]],
-    encoder: str,
-    seed: int,
-) -> Quality:
-    """Add the dispersion of up to 2,000 requests, by the unit vectors of `embed`.
-
-    Raises:
-        InputError: as `embed` does.
-    """
-    texts = [query.query for query in bank.queries]
-    drawn = [texts[place] for place in draw(texts, _EMBEDDED, seed)]
-    found = measure_dispersion(drawn, embed(drawn), seed, encoder)
-    return replace(quality, dispersion=found)
+_DIGITS = 6
 
 
 def _round(value: Any) -> Any:

@@ -16,7 +16,7 @@ from toolbank.encoders.model import describe_prompts, find_local_model, read_map
 from toolbank.llm.accounts import CHARACTERS_PER_TOKEN, cost, resolve_price
 from toolbank.retrievers import create_retriever
 from toolbank.retrievers.base import title_and_summary
-from toolbank.retrievers.kind import RetrieverConfig, plan_fits
+from toolbank.retrievers.kind import RetrieverConfig, plan_fits, with_needs
 from toolbank.run.fit import Fit, fit_together
 from toolbank.run.folder import hash_tree
 from toolbank.run.stage import Outcome, Stage, bank_hashes, files_read, label_hashes
@@ -150,12 +150,8 @@ class FitStage(Stage):
 
     def assets(self) -> tuple[Asset, ...]:
         """The prompt templates of its searches, and of those that it builds on."""
-        labels, names = {self.config.label}, dict[str, None]()
-        # A retriever builds on those before it.
-        for config in reversed(self.recipe.retrievers):
-            if config.label in labels:
-                labels.update(config.needs)
-                names |= dict.fromkeys(config.templates)
+        parts = reversed(with_needs([self.config], self.recipe.retrievers))
+        names = dict.fromkeys(name for config in parts for name in config.templates)
         return tuple(find_asset("prompts", name) for name in names)
 
     def places(self) -> tuple[Path, ...]:
