@@ -131,7 +131,7 @@ _COMMANDS = {
     ),
     "report": ("Write the HTML report of a run.", "report runs/quickstart"),
     "compare": (
-        "Compare banks: which is better, by how much, and how sure.",
+        "Compare two banks: which is better, by how much, and how sure.",
         "compare runs/quickstart runs/rules --on requests.jsonl",
     ),
     "planner": (
