@@ -131,8 +131,8 @@ _COMMANDS = {
     ),
     "report": ("Write the HTML report of a run.", "report runs/quickstart"),
     "compare": (
-        "Compare banks: which is better, by how much, and how sure.",
-        "compare runs/quickstart runs/rules requests.jsonl",
+        "Compare two banks: which is better, by how much, and how sure.",
+        "compare runs/quickstart runs/rules --on requests.jsonl",
     ),
     "planner": (
         "Train, evaluate and use planners that call tools step by step.",

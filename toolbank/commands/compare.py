@@ -102,7 +102,8 @@ def compare(
     out: Annotated[
         Path | None,
         typer.Option(
-            metavar="DIR", help="Folder of comparisons (default: comparisons beside A)."
+            metavar="DIR",
+            help="Folder of comparisons (default: comparisons next to A).",
         ),
     ] = None,
     as_json: Annotated[

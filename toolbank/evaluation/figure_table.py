@@ -37,7 +37,7 @@ class FigureTable:
         lines = align([self.headers, *cells], right=right, indent=2)
         if left := len(self.rows) - len(shown):
             lines.append(f"  and {left:,} more in the files")
-        return "\n".join([wrap(self.note, WIDTH), *lines])
+        return "\n".join([wrap(one_line(self.note, 2000), WIDTH), *lines])
 
     def as_markdown(self) -> str:
         """Write a table of GitHub's Markdown under its note."""
