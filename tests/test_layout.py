@@ -127,12 +127,13 @@ def test_a_source_imports_from_no_other():
 
 # Most files and code lines of each package. Whoever needs more says in the commit what went for it.
 BUDGETS = {
-    "bank": (10, 1_820),
+    "bank": (10, 1_840),
     "commands": (24, 3_790),
     "config": (6, 690),
     "datasets": (12, 1_480),
     "encoders": (14, 1_820),
     "evaluation": (14, 2_150),
+    "lint": (7, 730),
     "llm": (35, 5_890),
     "papers": (23, 2_980),
     "publish": (15, 1_890),

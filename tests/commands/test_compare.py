@@ -66,7 +66,7 @@ def find(comparison, name):
 def test_a_dataset_and_a_file_are_banks(folder):
     done = do(folder, *("compare", "data", "asked.jsonl", "--no-encoder"))
     assert "30 requests of A and 31 of B" in done.stdout
-    assert "data: 1 skipped: query: blank" in done.stderr
+    assert "data: 1 skipped: query that no tool fits: blank" in done.stderr
     assert "asked.jsonl: queries without tools" in " ".join(done.stderr.split())
     assert not {"\u001b", "\u202e"} & set(done.stdout)
 

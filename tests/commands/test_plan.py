@@ -80,8 +80,8 @@ def test_what_the_folder_holds_is_not_planned_again(recipe, server, out):
     assert (
         "60: 30 writes and 30 polishes, if 100 % of the attempts are accepted" in told
     )
-    # The server says that every prompt has 7 tokens and every answer 3; examples have longer drafts.
-    assert "a write about 7 in and 3 out; a polish about 8 in and 3 out" in told
+    # The server says that every prompt has 7 tokens and every answer 3.
+    assert "a write about 7 in and 3 out; a polish about 7 in and 3 out" in told
     run_recipe(recipe("generate.queries=50"), out, until="generate")
     assert len(server.calls) == made + 60
 

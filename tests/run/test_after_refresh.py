@@ -82,7 +82,7 @@ COMMANDS = (
     "show runs/mine QUERY",
     "search runs/mine orders",
     "search runs/mine orders --retriever described",
-    "compare runs/mine --no-encoder",
+    "compare runs/mine runs/mine --no-encoder",
     *(f"export runs/mine --format {form} --out OUT/{form}" for form in TOOL_FORMS),
     "pack runs/mine --out OUT/finder",
     "search OUT/finder orders --min-score 0",

@@ -309,3 +309,28 @@ def wilson_interval(count: float, n: int) -> tuple[float, float]:
     centre = (share + z2 / (2 * n)) / (1 + z2 / n)
     half = _Z95 / (1 + z2 / n) * math.sqrt(share * (1 - share) / n + z2 / (4 * n * n))
     return max(0.0, centre - half), min(1.0, centre + half)
+
+
+@dataclass(frozen=True)
+class Share:
+    """A share of n cases with its 95 % Wilson interval; all three are None without cases."""
+
+    count: int
+    n: int
+    share: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+    def __str__(self) -> str:
+        if self.share is None or self.low is None or self.high is None:
+            return "none"
+        return (
+            f"{100 * self.share:.1f} % ({100 * self.low:.1f} to {100 * self.high:.1f})"
+        )
+
+
+def measure_share(count: int, n: int) -> Share:
+    """Make a share with its interval."""
+    return (
+        Share(count, n, count / n, *wilson_interval(count, n)) if n else Share(count, n)
+    )

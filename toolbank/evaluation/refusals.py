@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from toolbank.bank.ranking import Share, measure_share
 from toolbank.config.explain import read_checked
 from toolbank.evaluation.figures import Figure
 from toolbank.evaluation.tables import LONGEST_SET, WIDTH
-from toolbank.requests.verify.agreement import Share, measure_share
 from toolbank.retrievers.calibration import DEPTH
 from toolbank.system.files import write_json
 from toolbank.system.numbers import count

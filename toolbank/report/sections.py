@@ -9,9 +9,10 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from toolbank.bank.bank import Bank
+from toolbank.bank.ranking import Share
 from toolbank.bank.records import Query
 from toolbank.llm.accounts import SearchCalls, StepCalls, add_up_calls
-from toolbank.requests.verify.agreement import GraderAgreement, Share
+from toolbank.requests.verify.agreement import GraderAgreement
 from toolbank.requests.verify.holes import HoleFigures
 
 if TYPE_CHECKING:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from toolbank.bank.bank import Bank, GraderKind, QueryLabels, group_labels
-from toolbank.bank.ranking import wilson_interval
 from toolbank.requests.verify.directions import own_labels
 from toolbank.requests.verify.gradings import NO_GRADE, Graded, Grading, read_tools
 from toolbank.system.numbers import count, unsigned
@@ -27,31 +26,6 @@ METHOD = (
     "over the tools of the first call, for requests that neither grader set aside; 95 % percentile "
     f"bootstrap over requests, {_RESAMPLES:,} resamples"
 )
-
-
-@dataclass(frozen=True)
-class Share:
-    """A share of n cases with its 95 % Wilson interval; all three are None without cases."""
-
-    count: int
-    n: int
-    share: float | None = None
-    low: float | None = None
-    high: float | None = None
-
-    def __str__(self) -> str:
-        if self.share is None or self.low is None or self.high is None:
-            return "none"
-        return (
-            f"{100 * self.share:.1f} % ({100 * self.low:.1f} to {100 * self.high:.1f})"
-        )
-
-
-def measure_share(count: int, n: int) -> Share:
-    """Make a share with its interval."""
-    return (
-        Share(count, n, count / n, *wilson_interval(count, n)) if n else Share(count, n)
-    )
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from toolbank.bank.bank import Bank, Label, QueryLabels, group_labels
+from toolbank.bank.ranking import Share, measure_share
 from toolbank.bank.split import sample_queries
-from toolbank.requests.verify.agreement import Share, measure_share
 from toolbank.requests.verify.candidates import Candidate
 from toolbank.retrievers import create_retriever
 from toolbank.retrievers.settings import (

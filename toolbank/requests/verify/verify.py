@@ -12,6 +12,7 @@ from typing import Any
 
 from toolbank.bank.bank import Bank, GraderKind, Label
 from toolbank.bank.files import read_records, write_records
+from toolbank.bank.ranking import measure_share
 from toolbank.config.explain import read_checked
 from toolbank.llm.engines import find_model
 from toolbank.llm.engines.kind import release_engines
@@ -22,7 +23,6 @@ from toolbank.requests.verify import CHECKS_ALONE, FINDINGS, VerifyConfig
 from toolbank.requests.verify.agreement import (
     compare_all,
     measure_agreement,
-    measure_share,
 )
 from toolbank.requests.verify.candidates import (
     Candidate,
