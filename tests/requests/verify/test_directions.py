@@ -177,6 +177,12 @@ def test_free_answers_are_matched_by_name_and_by_description(
     assert (found[:1], how) == (names, kind)
 
 
+def test_an_exact_name_with_a_space_is_matched_by_name():
+    bank = Bank((Tool(name="Windows CLI/ssh_execute", summary="Run a command."),), ())
+    answer = FreeAnswer("Windows CLI/ssh_execute", "update the server")
+    assert FurtherTools(bank, None).match(answer) == ([bank.tools[0].name], "name")
+
+
 def test_retrievers_are_fitted_once_a_reply_calls_for_further_tools(directions):
     def fit():
         raise AssertionError

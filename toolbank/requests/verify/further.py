@@ -139,10 +139,10 @@ class FurtherTools:
     def _match_name(self, said: str) -> Iterator[str]:
         """Match the exact name, or else the same last name, or else one that is spelt alike."""
         said = said.strip("`'\" ").removesuffix("()")
-        if not said or " " in said:
-            return
         if said in self._index:
             yield self._own[self._index[said]]
+            return
+        if not said or " " in said:
             return
         if same := self._last.get(_last(said)):
             yield from sorted(same, key=lambda name: (-_compare(said, name), name))[
