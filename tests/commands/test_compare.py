@@ -100,6 +100,20 @@ def test_without_an_encoder_the_rest_is_compared(folder, monkeypatch):
     assert "distinct-2" in done.stdout
 
 
+def test_other_catalogues_are_named_first_and_get_no_verdict_on_coverage(folder):
+    write_dataset(
+        folder / "more",
+        ["shop.sum", "shop.weigh", *(f"tool_{n}" for n in range(60))],
+        [{"query": text, "tools": tools} for text, tools in ROWS],
+    )
+    done = do(folder, "compare", "data", "more", "--no-encoder", "--json")
+    found = json.loads(done.stdout)
+    assert "2 are in both" in found["sentences"][0]
+    coverage = [one for one in found["figures"] if one["section"] == "Coverage"]
+    assert len(coverage) == 3 and not any(one["holds"] for one in coverage)
+    assert {one["p"] for one in coverage} == {None}
+
+
 def test_folders_of_one_name_are_told_apart(folder):
     (folder / "other").mkdir()
     (folder / "data").rename(folder / "other" / "run")
@@ -123,6 +137,7 @@ def test_what_is_no_bank_is_refused(folder):
         (["run", "data", "--set", "seed=1"], "--judge"),
         (["run", "data", "--retriever", "bm25"], "--on"),
         (["asked.jsonl", "data", "--on", "asked.jsonl"], "asked.jsonl"),
+        (["data", "asked.jsonl", "--on", "asked.jsonl"], "tools.jsonl"),
         (["data", "run", "--judge"], "not a run"),
         (["run", "data", "--out", "data"], "not the folder of a comparison"),
     ],
@@ -278,5 +293,12 @@ def test_retrievers_are_trained_once_on_both_and_tested_on_others(runs):
     done = do(runs, *command[:-1], "more.jsonl", *more)
     assert len(re.findall(r"^retrievers/words +as in", done.stderr, re.M)) == 4
     assert read_comparison(runs)["downstream"]["requests"] == 20
+    write_lines(runs / "few.jsonl", rows[:2])
+    done = do(runs, *command[:-1], "few.jsonl", *more)
+    assert "few.jsonl: 2 requests" in done.stderr
+    assert "R@5 of words: no verdict" in " ".join(done.stdout.split())
+    shutil.rmtree(runs / "runs/comparisons")
+    done = do(runs, *command, "--retriever", "nope", code=2)
+    assert "nope" in done.stderr and not (runs / "runs/comparisons").exists()
     done = do(runs, *command, *sets("retrievers=[{type: bm25}]"), code=2)
     assert "learns from requests" in done.stderr

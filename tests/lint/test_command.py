@@ -50,11 +50,19 @@ def findings(folder, *arguments):
         (["--fail-on", "fatal"], 2),
         (["--sarif", "tools.json"], 2),
         (["--sarif", "no-folder/a.sarif"], 2),
+        (["--sarif", "-"], 2),
         (["--set", "seed=1"], 2),
     ],
 )
 def test_the_exit_code_tells_ci_what_was_found(functions, options, code):
     assert toolbank("lint", "tools.json", *options, cwd=functions).returncode == code
+
+
+def test_a_pattern_to_ignore_that_matches_no_tool_is_named(functions):
+    patterns = ("refused-name:nosuch", "no-description:wa*", "unreachable")
+    options = [word for one in patterns for word in ("--ignore", one)]
+    told = toolbank("lint", "tools.json", *options, cwd=functions).stderr
+    assert "nosuch" in told and "wa*" not in told and "unreachable" not in told
 
 
 def test_the_exit_code_depends_on_the_severity(tmp_path):

@@ -190,7 +190,7 @@ def test_an_interrupt_at_any_moment_loses_no_reply(tmp_path):
         assert len(server.calls) == 60
 
 
-NOTHING = "Nothing is kept"
+NOTHING = "Nothing is kept of this stage; the stages before it are kept"
 SITE = "sources.0={type: sphinx, base_url: http://127.0.0.1:1/}"
 
 

@@ -143,6 +143,20 @@ def test_the_table_has_mean_and_deviation_of_the_runs_and_every_pair(swept, tmp_
     assert (out / "tables.tex").read_text().count(r"\begin{tabular}") == 3
 
 
+def test_tables_of_other_values_are_moved_aside(write, tmp_path):
+    write({"seed": [0]}, engine="rules")
+    out = tmp_path / "runs" / "mine-sweep"
+    do(tmp_path, "sweep", "mine.yaml")
+    first = (out / "sweep.json").read_bytes()
+    done = do(tmp_path, "sweep", "mine.yaml", "--over", "seed=0,5")
+    assert "replaced/1" in done.stderr
+    assert (out / "replaced/1/sweep.json").read_bytes() == first
+    assert (out / "replaced/1/tables.tex").is_file()
+    assert read_json(out / "sweep.json")["seeds"] == [0, 5]
+    do(tmp_path, "sweep", "mine.yaml", "--over", "seed=0,5")
+    assert len(list((out / "replaced").iterdir())) == 1
+
+
 def test_a_value_that_shapes_one_retriever_leaves_the_others_as_they_are(
     write, tmp_path
 ):
@@ -287,6 +301,8 @@ def test_a_plan_counts_what_runs_share_once(write, tmp_path):
         ({"seed": 3}, [], "sweep.seed"),
         ({}, ["--over", "seed"], "--over seed"),
         ({}, ["--over", "seed=[1"], "--over seed"),
+        ({}, ["--over", "seed=0,x"], "--over seed"),
+        ({}, ["--over", "seed=0,x"], "the combination seed=x."),
     ],
 )
 def test_a_sweep_that_cannot_be_run_is_refused_with_the_place(

@@ -10,7 +10,7 @@ import typer
 from toolbank.bank.bank import Bank
 from toolbank.commands.options import SetOption, complain, echo
 from toolbank.datasets import DATASETS, find_format
-from toolbank.datasets.jsonl import read_query_lines
+from toolbank.datasets.jsonl import read_labelled, read_query_lines
 from toolbank.encoders import load_encoder
 from toolbank.encoders.sentence import SentenceConfig
 from toolbank.system.errors import InputError
@@ -129,6 +129,7 @@ def compare(
         compare_places,
         name_comparison,
     )
+    from toolbank.run.downstream import choose_retrievers
     from toolbank.run.recipe import load_recipe, recipe_of_dataset
     from toolbank.system.folders import claim_folder
 
@@ -146,8 +147,16 @@ def compare(
     if on or judge:
         if a.is_file():
             raise InputError(f"{a}: a file has no tools to train on. Give a run as A.")
+        if on and not second.bank.tools:
+            raise InputError(
+                f"{b}: it has no tools, so nothing can be trained on it (--on). Give a folder with "
+                "tools.jsonl and queries.jsonl."
+            )
         load = load_recipe if is_run_folder(a) else recipe_of_dataset
         recipe = load(str(a), settings or ())
+    if on and recipe:
+        choose_retrievers(recipe.recipe, retriever or ())
+        read_labelled(on)
     home = a.resolve().parent if is_run_folder(a) else Path.cwd()
     folder = (out or home / "comparisons") / name_comparison(first, second)
     claim_folder(folder, COMPARISON)

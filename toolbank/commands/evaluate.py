@@ -14,7 +14,13 @@ from toolbank.bank.bank import Bank
 from toolbank.commands.options import AllOption, OverwriteOption, RunArgument, echo
 from toolbank.config.explain import first_problem
 from toolbank.evaluation import EvaluateConfig, main_k
-from toolbank.evaluation.evaluate import Found, Measured, read_hits, search_depth
+from toolbank.evaluation.evaluate import (
+    Found,
+    Measured,
+    iterate_hits,
+    read_hits,
+    search_depth,
+)
 from toolbank.evaluation.figures import Figure
 from toolbank.evaluation.gate import (
     TOLERANCE,
@@ -243,6 +249,8 @@ def _read_earlier(
         InputError: it can't be read, or has no retriever of this name.
     """
     depth = search_depth(config)
+    if not path.exists():
+        raise InputError(f"--against: {path}: there is no such file or folder.")
     if is_run_folder(path):
         hits = RunFolder(path).hits
         if not (hits / f"{label}.jsonl").is_file():
@@ -257,6 +265,13 @@ def _read_earlier(
             raise InputError(
                 f"--against: {path} has no values of single requests. Give a run, or its "
                 f"hits/{label}.jsonl."
+            )
+        first = next(iterate_hits(path), {})
+        if not {"set", "hits"} <= first.keys():
+            raise InputError(
+                f"--against: {path} is not a file of hits, since its lines have no `set` and "
+                f"`hits`. Give an earlier run, its hits/{label}.jsonl, a finder or a retriever. To "
+                "evaluate on labelled requests, give their file with --on."
             )
         return read_hits(path, depth)
     if is_finder(path):

@@ -96,6 +96,8 @@ def lint(
             results, len(collected.tools), width, everything=everything
         )
         echo("\n".join(lines))
+    for unused in choice.find_unused(collected.tools):
+        complain(f"--ignore {unused}: no tool matches.")
     for line in describe_left_out(collected):
         complain(line)
     failing = SEVERITIES[: SEVERITIES.index(fail_on) + 1] if fail_on != "never" else ()

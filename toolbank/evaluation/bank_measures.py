@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import chain, islice, pairwise
 
@@ -90,7 +90,8 @@ def compare_banks(
     """Compare all figures that both banks have; without `embed`, cosines are missing.
 
     Figures that depend on the number of requests are those of equally many: of the candidate sets
-    for which both have one, or of a sample of the larger bank.
+    for which both have one, or of a sample of the larger bank. Those of coverage have no p if the
+    banks do not have the same tools.
     """
     kinds = [*_WORDING]
     values = [_value_units(one) for one in (a, b)]
@@ -148,6 +149,7 @@ def _compare_variety(
     ]
     # A group that is left out takes its words with it.
     most = min(_MOST_WORDS, *(int(0.95 * one.n_words) for one in samples))
+    is_alike = {*a.bank.tool_names} == {*b.bank.tool_names}
     makers: dict[FigureKind, Callable[[_Sample], OfRows]] = {
         _DISTINCT: lambda one: partial(one.distinct_pairs, most),
         _OPENINGS: lambda one: one.commonest_openings,
@@ -161,7 +163,11 @@ def _compare_variety(
         }
     for kind, make in makers.items():
         of_a, of_b = map(make, samples)
-        yield compare_figure(kind, of_a, of_b, (n, n), paired=paired)
+        figure = compare_figure(kind, of_a, of_b, (n, n), paired=paired)
+        if kind.section == "Coverage" and not is_alike:
+            # A share of 8 tools says nothing about one of 188.
+            figure = replace(figure, low=None, high=None, p=None)
+        yield figure
     if embed is None or n < 2:
         return
     n = min(n, _MOST_EMBEDDED)

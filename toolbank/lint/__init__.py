@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
+from toolbank.bank.records import Tool
 from toolbank.lint.orders import find_hidden, find_orders
 from toolbank.lint.places import Places, ToolPlace
 from toolbank.lint.rule import CheckedTools, LintFinding, Rule
@@ -61,6 +62,15 @@ class RuleChoice:
         """Whether to ignore a rule for a tool."""
         whole = (one if ":" in one else f"{one}:*" for one in self.ignored)
         return any(fnmatchcase(f"{rule.name}:{tool}", pattern) for pattern in whole)
+
+    def find_unused(self, tools: Sequence[Tool]) -> list[str]:
+        """Return those to ignore whose pattern matches no tool."""
+        parts = ((one, one.partition(":")) for one in self.ignored)
+        return [
+            one
+            for one, (_, colon, pattern) in parts
+            if colon and not any(fnmatchcase(tool.name, pattern) for tool in tools)
+        ]
 
 
 def check_tools(

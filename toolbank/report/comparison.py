@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from toolbank.evaluation.figure_table import FigureTable, format_p, write_csv
+from toolbank.evaluation.figures import FEWEST
 from toolbank.evaluation.paired_figures import PairedFigure
 from toolbank.evaluation.tables import WIDTH
 from toolbank.report.report import environment, read_template
@@ -118,8 +119,8 @@ class BankComparison:
 
     `pairs` counts the candidate sets that both were given; 0 if the comparison is unpaired, and
     then `unpaired` says why. `requests` are those compared. `graders` says how far the graders of a
-    bank agree. `missing` says which parts could not be
-    compared, and how they can be.
+    bank agree. `missing` says which parts could not be compared, and how they can be. `catalogues`
+    says how the tools of the banks differ; "" if they do not.
     """
 
     a: str
@@ -133,6 +134,7 @@ class BankComparison:
     downstream: Downstream | None = None
     graders: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
+    catalogues: str = ""
 
     def as_json(self) -> dict[str, Any]:
         """Return the content of comparison.json."""
@@ -162,6 +164,7 @@ class BankComparison:
             case [(first, n), (second, m)]:
                 verdict = f"{first} is better in {n} {rest}, and {second} in {m}."
         return [
+            *filter(None, [self.catalogues]),
             verdict,
             *self._describe_downstream(),
             *filter(None, map(self._describe, tested)),
@@ -175,6 +178,8 @@ class BankComparison:
                 better = (
                     f"{one.winner} is better" if one.winner else "no sure difference"
                 )
+                if one.n < FEWEST:
+                    better = f"no verdict, since it needs at least {FEWEST} requests"
                 yield f"Downstream, {one.kind.name}: {better}, {found}; {size}."
 
     def _describe(self, one: PairedFigure) -> str:

@@ -46,6 +46,7 @@ from toolbank.system.consent import require_consent
 from toolbank.system.errors import InputError, ReplyPendingError
 from toolbank.system.files import write_json
 from toolbank.system.folders import FolderKind, is_run_folder
+from toolbank.system.numbers import count
 from toolbank.system.terminal import command, print_message
 
 VERDICTS = "judge.json"
@@ -154,6 +155,7 @@ def compare_places(
             for said in (read.describe() if read else ())
         ],
         missing,
+        _compare_catalogues(a.bank, b.bank),
     )
 
 
@@ -161,6 +163,16 @@ def _read_verification(place: ComparedPlace) -> Verification | None:
     if place.folder is None or not place.folder.verified.is_file():
         return None
     return read_checked(place.folder.verified, Verification)
+
+
+def _compare_catalogues(a: Bank, b: Bank) -> str:
+    names, others = set(a.tool_names), set(b.tool_names)
+    if names == others or not (names and others):
+        return ""
+    return (
+        f"The catalogues differ: A has {count(len(names), 'tool')} and B {len(others):,}, of which "
+        f"{len(names & others):,} are in both. So there is no verdict on coverage."
+    )
 
 
 def _explain_missing(sides: Sequence[ComparedBank]) -> Iterator[str]:

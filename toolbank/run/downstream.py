@@ -13,6 +13,7 @@ from toolbank.bank.records import Record
 from toolbank.bank.split import SplitConfig
 from toolbank.datasets.jsonl import JsonlConfig, read_labelled
 from toolbank.evaluation import main_k
+from toolbank.evaluation.figures import FEWEST
 from toolbank.evaluation.paired_figures import FigureKind, PairedFigure
 from toolbank.report.comparison import Downstream
 from toolbank.requests.profile.copies import find_copies
@@ -24,6 +25,7 @@ from toolbank.system.errors import InputError, ReplyPendingError
 from toolbank.system.files import write_text
 from toolbank.system.folders import is_run_folder
 from toolbank.system.numbers import count
+from toolbank.system.terminal import print_message
 
 
 def choose_retrievers(
@@ -120,6 +122,10 @@ def compare_downstream(
         raise InputError(
             f"{on}: {len(kept):,} requests are left to test on, {tools:,} tools are in both banks, "
             f"and {n:,} requests to train on. None of these may be 0."
+        )
+    if len(kept) < FEWEST:
+        print_message(
+            f"{on}: {count(len(kept), 'request')} to test on; below {FEWEST} there is no verdict."
         )
     lines = [one.model_dump_json(include={"id", "query", "tools"}) for one in kept]
     needed = tuple(with_needs(chosen, base.retrievers))

@@ -448,7 +448,10 @@ def _run_stage(
     try:
         outcome = stage.work()
     except KeyboardInterrupt as error:
-        rest = "Nothing is kept; the same command starts it again."
+        rest = (
+            "Nothing is kept of this stage; the stages before it are kept. "
+            "The same command starts it again."
+        )
         if stage.keeps:
             rest = f"{stage.keeps} The same command goes on from there."
         raise InterruptedByUserError(

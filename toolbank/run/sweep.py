@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import product
@@ -28,8 +29,8 @@ from toolbank.run.run import RunResult, run_recipe
 from toolbank.run.stages import make_stages
 from toolbank.run.stages.evaluate import file_sets
 from toolbank.system.errors import InputError, InterruptedByUserError
-from toolbank.system.files import write_json, write_text
-from toolbank.system.folders import is_run_folder
+from toolbank.system.files import read_json, write_json, write_text
+from toolbank.system.folders import is_run_folder, set_aside
 from toolbank.system.numbers import count
 from toolbank.system.terminal import print_message
 
@@ -185,7 +186,13 @@ def _combine(
         try:
             recipe = load_recipe(name, typed, values)
         except InputError as error:
-            raise InputError(f"{error}\nThis is the combination {setting}.") from error
+            said = str(error)
+            if any(axis.typed for axis in axes):
+                # The settings of --set were valid without the values.
+                said = re.sub(r"^--set ", "--over ", said, flags=re.MULTILINE)
+            labels = zip(axes, chosen, strict=True)
+            whole = ", ".join(f"{short[axis.key]}={one}" for axis, (one, _) in labels)
+            raise InputError(f"{said}\nThis is the combination {whole}.") from error
         names = [*("-".join(pair) for pair in parts), f"seed{recipe.recipe.seed}"]
         folder = NO_NAME.sub("-", "-".join(names)).strip("-.")
         if len(folder) > _LONGEST_NAME:
@@ -321,14 +328,20 @@ def _write(
 ) -> tuple[Path, ...]:
     names = ("sweep.json", "figures.csv", "tests.csv", "tables.md", "tables.tex")
     paths = tuple(sweep.path / name for name in names)
+    runs = [
+        {"folder": run.folder.path.name, "setting": run.setting, "seed": run.seed}
+        for run in sweep.runs
+    ]
+    if _has_other_runs(paths[0], runs):
+        aside = set_aside(sweep.path, paths)
+        print_message(
+            f"{sweep.path}: the tables there are of other values. They are in {aside} now."
+        )
     content: dict[str, Any] = {
         "layout": 1,
         "name": sweep.name,
         "seeds": sweep.seeds,
-        "runs": [
-            {"folder": run.folder.path.name, "setting": run.setting, "seed": run.seed}
-            for run in sweep.runs
-        ],
+        "runs": runs,
         "train_requests": dict(train),
         "figures": [asdict(figure) for figure in figures],
         "tests": [asdict(test) for test in tests],
@@ -344,6 +357,16 @@ def _write(
     for path, text in zip(paths[1:], texts, strict=True):
         write_text(path, text)
     return paths
+
+
+def _has_other_runs(path: Path, runs: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether this sweep.json is of other runs, or cannot be read."""
+    if not path.exists():
+        return False
+    try:
+        return bool(read_json(path)["runs"] != runs)
+    except (InputError, KeyError, TypeError):
+        return True
 
 
 _MOST_ROWS = 30

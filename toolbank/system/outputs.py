@@ -91,6 +91,8 @@ _OPEN = {Path("/dev/stdout"): 1, Path("/dev/stderr"): 2}
 
 
 def _check_file(path: Path) -> None:
+    if path == Path("-"):
+        raise InputError("-: not the name of a file. To print it, give /dev/stdout.")
     if path.is_symlink():
         raise InputError(f"{path}: a link. Give the path of the file itself.")
     if path.is_dir():

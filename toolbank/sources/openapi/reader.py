@@ -371,9 +371,10 @@ def _tags(operation: Operation, references: References) -> tuple[str, ...]:
 def _explain_nothing(root: Node, findings: Findings, problems: tuple[str, ...]) -> str:
     counts = findings.left_out.counts.items()
     left_out = ", ".join(f"{number:,}: {reason}" for reason, number in counts)
+    skipped = f" (skipped: {left_out})" if left_out else ""
     why = "; ".join(problems[:3])
     return (
-        f"{root.document.address}#/paths: the description has no operations that can be read "
-        f"(skipped: {left_out or 'none'}). Give one that lists paths with methods such as get or "
+        f"{root.document.address}#/paths: the description has no operations that can be read"
+        f"{skipped}. Give one that lists paths with methods such as get or "
         f"post{f', or correct it ({why})' if why else ''}."
     )
