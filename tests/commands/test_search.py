@@ -264,6 +264,7 @@ def test_the_next_search_of_a_run_is_by_a_packed_copy_without_torch(dense, monke
     assert search_without_torch(dense).stdout == first.stdout
 
 
+@pytest.mark.slow
 def test_stopping_the_copy_of_a_retriever_keeps_the_hits(dense, monkeypatch):
     def stopped(self, folder, precision):
         folder.mkdir(parents=True, exist_ok=True)

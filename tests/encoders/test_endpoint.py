@@ -411,6 +411,7 @@ def write(folder, url, **encoder):
     return path
 
 
+@pytest.mark.slow
 def test_a_run_a_pack_and_their_searches_call_it_for_new_texts_alone(tmp_path):
     price = {"input": 1_000, "output": 0}
     with ChatServer(Answer.embeddings) as server:
@@ -485,6 +486,7 @@ def test_a_server_tells_its_clients_why_it_cannot_search(tmp_path):
     assert "no GPU" in failed.json["error"]["message"]
 
 
+@pytest.mark.slow
 def test_a_killed_run_sends_only_what_it_lacks(tmp_path):
     gate = threading.Event()
 

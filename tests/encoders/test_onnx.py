@@ -54,6 +54,7 @@ def test_any_architecture_can_be_written(tmp_path, kind):
 
 
 @pytest.mark.parametrize("kind", OTHERS)
+@pytest.mark.slow
 def test_other_models_are_cut_and_written_too(tmp_path, kind):
     model = str(tiny_other(tmp_path, kind, truncate_dim=20))
     encoder = load_encoder(SentenceConfig(model=model))

@@ -75,6 +75,7 @@ def test_without_a_terminal_nothing_is_sent_unless_it_is_said(hub, place):
 
 
 @pytest.mark.parametrize(("said", "code"), [("y", 0), ("", 2)])
+@pytest.mark.slow
 def test_on_a_terminal_it_is_asked(hub, place, said, code):
     found, _ = answer_on_terminal(
         ["publish", "run", *TO],

@@ -80,6 +80,7 @@ def test_the_file_runs_only_with_permission(folder, monkeypatch):
 
 
 @pytest.mark.parametrize(("answer", "code"), [("n", 2), ("y", 0)])
+@pytest.mark.slow
 def test_on_a_terminal_it_is_asked_once(answer, code, folder):
     command = ["run", folder / "mine.yaml", "--out", folder / "out"]
     found, shown = answer_on_terminal(command, f"{answer}\n")

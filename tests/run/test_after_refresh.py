@@ -110,6 +110,7 @@ def server():
 @pytest.mark.parametrize(
     "kind", [Functions, pytest.param(OpenApi, marks=pytest.mark.slow)]
 )
+@pytest.mark.slow
 def test_every_command_works_after_a_refresh(tmp_path, kind, server):
     source = kind(tmp_path)
     source.write(BEFORE)
@@ -147,6 +148,7 @@ def test_every_command_works_after_a_refresh(tmp_path, kind, server):
 
 
 @pytest.mark.parametrize("kind", [Functions, OpenApi])
+@pytest.mark.slow
 def test_exports_have_grades_after_a_refresh(tmp_path, kind):
     source = kind(tmp_path)
     source.write(BEFORE)

@@ -72,6 +72,7 @@ def use_examples(folder):
     return path
 
 
+@pytest.mark.slow
 def test_no_stage_is_bought_again_from_any_folder(project, server, tmp_path):
     run(project, "mine.yaml")
     steps = {frozenset(call.keys) for call in server.calls}

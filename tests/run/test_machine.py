@@ -189,6 +189,7 @@ def run_machine(make, examples, steps, **more):
     )
 
 
+@pytest.mark.slow
 def test_a_run_comes_out_the_same_whatever_was_done_to_it(make_machine):
     run_machine(
         lambda: make_machine(whole=False),

@@ -223,6 +223,7 @@ def test_a_stopped_sweep_goes_on_without_a_call(write, tmp_path, monkeypatch):
     assert (tmp_path / "runs/mine-sweep/sweep.json").is_file()
 
 
+@pytest.mark.slow
 def test_batches_of_all_runs_go_out_in_one_round_and_none_has_a_request_twice(
     write, tmp_path
 ):
@@ -254,6 +255,7 @@ def test_batches_of_all_runs_go_out_in_one_round_and_none_has_a_request_twice(
     assert len(ids) == len(set(ids))
 
 
+@pytest.mark.slow
 def test_hosted_batches_of_all_runs_are_submitted_before_any_is_awaited(
     write, tmp_path, monkeypatch
 ):

@@ -37,6 +37,7 @@ def run_on_a_terminal(recipe, answer):
     return answer_on_terminal(command, answer)
 
 
+@pytest.mark.slow
 def test_on_a_terminal_it_is_asked_with_the_whole_command(source, tmp_path):
     recipe = tmp_path / "mine.yaml"
     listed = {"type": "mcp", "command": list(source.command)}

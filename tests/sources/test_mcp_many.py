@@ -51,6 +51,7 @@ def test_at_most_eight_servers_run_at_once(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.slow
 def test_a_terminal_shows_the_servers_waited_for_and_a_stop_ends_them(tmp_path, number):
     entries = {name: light(tmp_path, name, "hangs") for name in ("near", "far")}
     list_servers(tmp_path, entries)

@@ -93,6 +93,7 @@ def test_tries_that_time_out_count_as_they_may_have_been_charged_for(tmp_path):
 
 
 @pytest.mark.parametrize("attempts", [170, pytest.param(1500, marks=pytest.mark.slow)])
+@pytest.mark.slow
 def test_faults_of_every_kind_lose_nothing_and_cost_nothing_twice(tmp_path, attempts):
     script = FaultyScript(good_reply, seed=4)
     with WireServer(script) as server:

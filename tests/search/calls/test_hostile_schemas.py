@@ -205,6 +205,7 @@ def call_floods(folder, targets):
     return said
 
 
+@pytest.mark.slow
 def test_a_started_server_that_floods_is_given_up(tmp_path):
     speaker = tmp_path / "speaker.py"
     speaker.write_text(SPEAKER)

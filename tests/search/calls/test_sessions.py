@@ -120,6 +120,7 @@ def test_a_refusal_keeps_the_session_and_secrets_are_hidden(monkeypatch):
     run(agent)
 
 
+@pytest.mark.slow
 def test_a_server_that_floods_between_calls_is_ended():
     async def agent(sessions):
         result = await sessions.call("babble", {}, STARTED)
@@ -129,6 +130,7 @@ def test_a_server_that_floods_between_calls_is_ended():
     run(agent)
 
 
+@pytest.mark.slow
 def test_each_of_many_calls_at_once_may_have_a_large_answer():
     async def agent(sessions):
         calls = [sessions.call("describe", {}, STARTED) for _ in range(16)]
@@ -202,6 +204,7 @@ def test_a_session_over_http_goes_on_after_the_server_was_started_again():
     run(agent)
 
 
+@pytest.mark.slow
 def test_idle_and_surplus_sessions_end(monkeypatch):
     monkeypatch.setattr(mcp, "MOST_SESSIONS", 2)
     others = [
