@@ -260,6 +260,7 @@ def test_judge_against_a_run_pairs_the_same_candidate_sets(runs):
     assert read_comparison(runs)["judge"]["pairs"] == 8
 
 
+@pytest.mark.slow
 def test_retrievers_are_trained_once_on_both_and_tested_on_others(runs):
     of = Bank.load(runs / "runs/mine/bank")
     rows = [

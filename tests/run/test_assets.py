@@ -111,6 +111,7 @@ def test_no_stage_is_bought_again_from_any_folder(project, server, tmp_path):
     ("name", "stage", "stays"),
     [("judge.j2", "judge", "generate"), ("write.j2", "generate", "sources")],
 )
+@pytest.mark.slow
 def test_other_prompts_stop_a_run_until_replace(project, server, name, stage, stays):
     run(project, "mine.yaml")
     bought, made = len(server.calls), project / "runs" / "mine"

@@ -95,6 +95,7 @@ def test_hosted_batches_of_independent_stages_run_at_the_same_time(
     assert shared == [ROUNDS[0], *[ROUNDS[2]] * max(1, len(graders))]
 
 
+@pytest.mark.slow
 def test_a_batch_that_is_not_awaited_is_fetched_later(recipe, tmp_path):
     """Each command submits or fetches what it can, and ends with 3."""
 

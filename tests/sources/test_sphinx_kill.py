@@ -58,6 +58,7 @@ def check_kills(server, site, tmp_path, at):
         assert written(out) == written(whole)
 
 
+@pytest.mark.slow
 def test_a_crawl_that_was_killed_goes_on_to_the_same_bytes(tmp_path, monkeypatch):
     write_small_site(tmp_path, pages=30)
     (tmp_path / "site" / "small.f7.html").unlink()

@@ -39,6 +39,7 @@ STEPS = st.tuples(
 @example([("run", "."), ("crawl", "loop")])
 @example([("search", "asked.jsonl"), ("evaluate", "hard.jsonl")])
 @example([("run", "runs/new"), ("jsonl", "runs/new"), ("search", "runs/new/h.jsonl")])
+@pytest.mark.slow
 def test_no_file_of_the_users_ever_changes(world, home, tmp_path_factory, steps):
     project = fresh(world, tmp_path_factory.mktemp("one"))
     before, of_home = seen(project), (home / "diary.txt").read_text()

@@ -184,6 +184,7 @@ def hits_of(finder):
         for label in (*METHODS, "words", "near")
     ],
 )
+@pytest.mark.slow
 def test_tools_come_and_go_in_a_pack_as_before(bank, tmp_path, label):  # noqa: F811
     configs = configure(encoder_for(tmp_path / "encoder", bank, *QUERIES))
     configs |= {"nearest": NearestConfig(encoder=configs["mlc"].encoder)}

@@ -197,6 +197,7 @@ def test_over_stdio_a_newer_version_is_taken_at_a_hangup(tmp_path):
     anyio.run(session)
 
 
+@pytest.mark.slow
 def test_a_terminated_server_leaves_no_called_server_behind(calling, tmp_path):
     # One that goes on after its stdin has ended.
     script = f'echo $$ > {tmp_path}/called; "$0" "$1"; exec sleep 3600'
